@@ -1,0 +1,24 @@
+//! Builds the planner and the provider. One cargo call each: in a common one, features unify and pull std into the planner.
+
+use bindery_component_build::{Guest, build};
+
+fn main() -> anyhow::Result<()> {
+    build(
+        Guest {
+            package: "bindery-planner",
+            features: &["standalone"],
+            wit: "wit",
+            sources: &["guest/policy/src", "guest/planner"],
+        },
+        "planner",
+    )?;
+    build(
+        Guest {
+            package: "bindery-provider",
+            features: &[],
+            wit: "wit",
+            sources: &["guest/policy/src", "guest/planner", "guest/provider"],
+        },
+        "provider",
+    )
+}
