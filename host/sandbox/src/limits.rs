@@ -1,0 +1,68 @@
+//! What one call may use. Each limit that is hit is an error that names its setting.
+
+use std::time::Duration;
+
+/// A tenant's limits. The defaults leave room for a policy at the service's own limits and stop what runs away.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// Guest CPU time of one call, host waits excluded. A check takes microseconds, and a commit of 256 operations on a
+    /// policy of 1,500 identities well below a second.
+    pub cpu_time: Duration,
+    /// Wall time of one call: a read and a write, each with a slow answer.
+    pub wall_time: Duration,
+    /// Linear memory of one instance, in bytes. Twenty times what a commit needs.
+    pub memory: usize,
+    /// Body of one response, in bytes. A policy has a few tens of kilobytes.
+    pub response_body: usize,
+    /// Calls that run at the same time; more wait.
+    pub calls_in_flight: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            cpu_time: Duration::from_secs(2),
+            wall_time: Duration::from_secs(60),
+            memory: 64 << 20,
+            response_body: 8 << 20,
+            calls_in_flight: 64,
+        }
+    }
+}
+
+/// Instances that exist at the same time in a process. Past the pool wasmtime errs instead of waiting, so calls wait for
+/// one of these first. More would only wait for the same cores and services.
+pub const INSTANCES: u32 = 128;
+
+/// Linear memory that any tenant's limit may ask for: the pool's slots are laid out for it.
+pub const MEMORY_CEILING: usize = 1 << 30;
+
+/// How often the epoch advances: the grain of `cpu_time`. Shorter costs more wake-ups, longer lets a guest overrun.
+pub const TICK: Duration = Duration::from_millis(10);
+
+/// Bytes that one call may lift out of its guest: a commit's answers, many times over.
+pub const LIFTED_BYTES: usize = 64 << 20;
+
+/// Table elements: function pointers of a guest, which has a few hundred.
+pub const TABLE_ELEMENTS: usize = 100_000;
+
+/// Handles that a call may hold: a handful for each request in flight.
+pub const RESOURCES: usize = 1_000;
+
+/// Requests that one call may send. A commit sends two.
+pub const REQUESTS: usize = 100;
+
+/// Body of one request, in bytes: what a service takes, and more.
+pub const REQUEST_BODY: usize = 8 << 20;
+
+/// Guest output kept of one call, in bytes. The rest is cut off with a note.
+pub const OUTPUT: usize = 64 << 10;
+
+/// Random bytes that a guest may ask for at once: a hash map's seed needs 16.
+pub const RANDOM_BYTES: u64 = 4 << 10;
+
+/// Size of the header fields of one request or response.
+pub const HEADER_BYTES: usize = 64 << 10;
+
+/// Size of a component that is compiled: compiling costs time and memory in proportion, and before any limit applies.
+pub const COMPONENT_BYTES: usize = 64 << 20;

@@ -1,0 +1,290 @@
+//! Create, read, update and delete: each is repeated while that is worth it, one at a time for each target, and its end is
+//! known when it returns, or said to be unknown.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bindery_resource::{PropertyMap, Urn, Value};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use wasmtime::component::{ComponentExportIndex, Val};
+
+use crate::answer;
+use crate::component::{LifecycleFunctions, ResourceType};
+use crate::convert;
+use crate::error::{CallError, ErrorCode, OperationError};
+use crate::retry;
+use crate::tenant::{Deleted, Run, Tenant};
+
+/// What happens while an operation runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// An attempt failed, and is repeated.
+    Waiting {
+        /// How many attempts have failed.
+        attempt: u32,
+        /// How long until the next.
+        wait: Duration,
+        /// Why it failed.
+        reason: String,
+    },
+    /// The provider says something that a person should know.
+    Warning(String),
+    /// The provider says something that helps to find a fault.
+    Debug(String),
+}
+
+/// Until when an operation may run, what ends it earlier, and who hears of it.
+#[derive(Clone)]
+pub struct Context {
+    /// No attempt is made after this.
+    pub deadline: Instant,
+    /// Ends the operation before its next attempt. An attempt under way is awaited to its end.
+    pub cancel: CancellationToken,
+    /// Hears what happens. It must not block.
+    pub on_event: Arc<dyn Fn(Event) + Send + Sync>,
+}
+
+impl fmt::Debug for Context {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Context")
+            .field("deadline", &self.deadline)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A resource as it is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Resource {
+    /// Its id.
+    pub id: String,
+    /// Its outputs, without the id.
+    pub outputs: PropertyMap,
+}
+
+impl Tenant {
+    /// Makes a resource from checked inputs.
+    ///
+    /// # Errors
+    /// When it was not made; `may_have_effect` where that is not known.
+    pub async fn create(
+        &self,
+        run: &Run,
+        context: &Context,
+        urn: &Urn,
+        token: &str,
+        inputs: &PropertyMap,
+    ) -> Result<Resource, OperationError> {
+        let ty = self.resource_type(token)?;
+        let functions = lifecycle(ty)?;
+        let args = convert::lower(&ty.args, inputs).map_err(CallError::Properties)?;
+        let (footprint, id) = self.occupied_by(ty, inputs).await?;
+        let _turn = match &footprint {
+            Some(footprint) => Some(self.queues.turn(token, &footprint.target).await),
+            None => None,
+        };
+        run.made(urn);
+        let params = [self.config.clone(), args.record];
+        let made = retry::until_done(context, || self.attempt(context, &functions.create, "create", &params)).await;
+        let resource = match made {
+            Ok(state) => self.resource(ty, "create", state)?,
+            Err(error) => match id.filter(|_| error.may_have_effect) {
+                // One read settles whether it was made after all.
+                Some(id) => self.settled(context, ty, &id, None).await.ok().flatten().ok_or(error)?,
+                None => return Err(error),
+            },
+        };
+        Ok(resource)
+    }
+
+    /// The resource as it is now; none where it is gone. `last` is absent on import, where `id` may be what a person knows.
+    ///
+    /// # Errors
+    /// When that could not be found out.
+    pub async fn read(
+        &self,
+        context: &Context,
+        token: &str,
+        id: &str,
+        last: Option<&PropertyMap>,
+    ) -> Result<Option<Resource>, OperationError> {
+        let ty = self.resource_type(token)?;
+        let functions = lifecycle(ty)?;
+        let last = match last {
+            Some(outputs) => Val::Option(Some(Box::new(lower_state(ty, id, outputs)?))),
+            None => Val::Option(None),
+        };
+        let params = [self.config.clone(), Val::String(id.to_string()), last];
+        let found = retry::until_done(context, || self.attempt(context, &functions.read, "read", &params)).await?;
+        self.found(ty, found)
+    }
+
+    /// Changes a resource in place.
+    ///
+    /// # Errors
+    /// When it was not changed; `may_have_effect` where that is not known.
+    pub async fn update(
+        &self,
+        context: &Context,
+        token: &str,
+        id: &str,
+        old: &PropertyMap,
+        inputs: &PropertyMap,
+    ) -> Result<Resource, OperationError> {
+        let ty = self.resource_type(token)?;
+        let functions = lifecycle(ty)?;
+        let state = lower_state(ty, id, old)?;
+        let args = convert::lower(&ty.args, inputs).map_err(CallError::Properties)?;
+        let footprint = self.footprint_of(ty, &state).await?;
+        let _turn = self.queues.turn(token, &footprint.target).await;
+        let params = [self.config.clone(), state, args.record];
+        let updated = retry::until_done(context, || self.attempt(context, &functions.update, "update", &params)).await;
+        let error = match updated {
+            Ok(state) => return self.resource(ty, "update", state),
+            Err(error) => error,
+        };
+        if error.may_have_effect
+            && let Ok(Some(resource)) = self.settled(context, ty, id, Some(old)).await
+            && self
+                .diff(token, id, &resource.outputs, inputs)
+                .await
+                .is_ok_and(|diff| diff.changes.is_empty())
+        {
+            return Ok(resource);
+        }
+        Err(error)
+    }
+
+    /// Removes a resource, unless another resource of this run owns what it occupies.
+    ///
+    /// # Errors
+    /// When it was not removed; `may_have_effect` where that is not known.
+    pub async fn delete(
+        &self,
+        run: &Run,
+        context: &Context,
+        urn: &Urn,
+        token: &str,
+        id: &str,
+        old: &PropertyMap,
+    ) -> Result<Deleted, OperationError> {
+        let ty = self.resource_type(token)?;
+        let functions = lifecycle(ty)?;
+        let state = lower_state(ty, id, old)?;
+        let footprint = self.footprint_of(ty, &state).await?;
+        let _turn = self.queues.turn(token, &footprint.target).await;
+        if let Some(owner) = run.keeps(&footprint.claim, urn) {
+            return Ok(Deleted::KeptFor(owner));
+        }
+        let params = [self.config.clone(), state];
+        let deleted = retry::until_done(context, || self.attempt(context, &functions.delete, "delete", &params)).await;
+        match deleted {
+            Ok(_) => Ok(Deleted::Removed),
+            Err(error) if error.may_have_effect => match self.settled(context, ty, id, Some(old)).await {
+                Ok(None) => Ok(Deleted::Removed),
+                _ => Err(error),
+            },
+            Err(error) => Err(error),
+        }
+    }
+
+    /// One attempt. What the provider says is passed on, and what was denied is added to its error.
+    async fn attempt(
+        &self,
+        context: &Context,
+        function: &ComponentExportIndex,
+        name: &'static str,
+        params: &[Val],
+    ) -> Result<Option<Val>, OperationError> {
+        let _call = self
+            .in_flight
+            .acquire()
+            .await
+            .map_err(|error| OperationError::new(ErrorCode::Internal, error.to_string()))?;
+        let answer = self
+            .caller
+            .call(&self.component, function, name, params, context.deadline)
+            .await?;
+        for line in answer.warnings {
+            (context.on_event)(Event::Warning(line));
+        }
+        for line in answer.debug {
+            (context.on_event)(Event::Debug(line));
+        }
+        match answer::result(answer.value).map_err(|what| contract(name, what))? {
+            Ok(value) => Ok(value),
+            Err(error) => {
+                let mut error = error
+                    .ok_or_else(|| "an error without its value".to_string())
+                    .and_then(answer::error)
+                    .map_err(|what| contract(name, what))?;
+                for denial in answer.denials {
+                    error.message = format!("{}; {denial}", error.message);
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// What became of an operation whose end is not known: one read, past the deadline if need be.
+    async fn settled(
+        &self,
+        context: &Context,
+        ty: &ResourceType,
+        id: &str,
+        last: Option<&PropertyMap>,
+    ) -> Result<Option<Resource>, OperationError> {
+        let functions = lifecycle(ty)?;
+        let last = match last {
+            Some(outputs) => Some(Box::new(lower_state(ty, id, outputs)?)),
+            None => None,
+        };
+        let params = [self.config.clone(), Val::String(id.to_string()), Val::Option(last)];
+        let context = Context {
+            deadline: context.deadline.max(Instant::now() + self.caller.limits.wall_time),
+            ..context.clone()
+        };
+        let found = self.attempt(&context, &functions.read, "read", &params).await?;
+        self.found(ty, found)
+    }
+
+    fn found(&self, ty: &ResourceType, found: Option<Val>) -> Result<Option<Resource>, OperationError> {
+        let found = answer::payload(found)
+            .and_then(answer::option)
+            .map_err(|what| contract("read", what))?;
+        found.map(|state| self.resource(ty, "read", Some(state))).transpose()
+    }
+
+    /// Takes the id out of a state.
+    #[expect(clippy::unused_self, reason = "reads as what the tenant's component gave")]
+    fn resource(&self, ty: &ResourceType, name: &str, state: Option<Val>) -> Result<Resource, OperationError> {
+        let state = answer::payload(state).map_err(|what| contract(name, what))?;
+        let mut outputs = convert::lift(&ty.state, state).map_err(|what| contract(name, what))?;
+        match outputs.shift_remove("id") {
+            Some(Value::String(id)) if !id.is_empty() => Ok(Resource { id, outputs }),
+            _ => Err(contract(name, "a state without an id".to_string())),
+        }
+    }
+}
+
+fn contract(function: &str, what: String) -> OperationError {
+    CallError::Contract {
+        function: function.to_string(),
+        what,
+    }
+    .into()
+}
+
+fn lifecycle(ty: &ResourceType) -> Result<&LifecycleFunctions, CallError> {
+    ty.lifecycle
+        .as_ref()
+        .ok_or_else(|| CallError::PlannerOnly(ty.token.to_string()))
+}
+
+/// Puts the id into a state.
+pub(crate) fn lower_state(ty: &ResourceType, id: &str, outputs: &PropertyMap) -> Result<Val, CallError> {
+    let mut state = outputs.clone();
+    state.insert("id".to_string(), Value::String(id.to_string()));
+    Ok(convert::lower(&ty.state, &state).map_err(CallError::Properties)?.record)
+}

@@ -1,0 +1,115 @@
+//! The engine that all components of a process share.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use tokio::sync::Semaphore;
+use wasmtime::component::Linker;
+use wasmtime::{Config, Engine, InstanceAllocationStrategy, PoolingAllocationConfig};
+use wasmtime_wasi::WasiView;
+use wasmtime_wasi::cli::{WasiCli, WasiCliView};
+use wasmtime_wasi::p2::bindings::{cli, random};
+use wasmtime_wasi::random::WasiRandom;
+
+use crate::component::{Component, LoadError};
+use crate::limits;
+use crate::store::{CallState, Clock};
+
+/// Loads components, and lends them instances. Cheap to clone; one for a process.
+#[derive(Clone)]
+pub struct Runtime {
+    pub(crate) engine: Engine,
+    pub(crate) clock: Clock,
+    /// One for each instance of the pool.
+    pub(crate) instances: Arc<Semaphore>,
+    linker: Arc<Linker<CallState>>,
+}
+
+impl std::fmt::Debug for Runtime {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Runtime")
+    }
+}
+
+impl Runtime {
+    /// An engine with a pool of instances; without one where the machine has not the address space for it.
+    ///
+    /// # Errors
+    /// When this machine cannot run WebAssembly compiled here.
+    pub fn new() -> wasmtime::Result<Self> {
+        let engine =
+            Engine::new(&config(pool())).or_else(|_| Engine::new(&config(InstanceAllocationStrategy::OnDemand)))?;
+        let clock = Clock::new(AtomicU64::new(0));
+        start_ticking(&engine, &clock);
+        Ok(Self {
+            linker: Arc::new(linker(&engine)?),
+            engine,
+            clock,
+            instances: Arc::new(Semaphore::new(limits::INSTANCES as usize)),
+        })
+    }
+
+    /// Compiles a component, and reads what it is. Nothing of it runs.
+    ///
+    /// # Errors
+    /// When it is not a component, imports what it does not get, or does not keep to the contract.
+    pub fn load(&self, bytes: &[u8]) -> Result<Component, LoadError> {
+        Component::load(&self.engine, &self.linker, bytes)
+    }
+}
+
+fn pool() -> InstanceAllocationStrategy {
+    let mut pool = PoolingAllocationConfig::default();
+    // A component is a few core instances: its module, and the shims around it.
+    let core = limits::INSTANCES * 4;
+    pool.total_component_instances(limits::INSTANCES)
+        .total_core_instances(core)
+        .total_memories(limits::INSTANCES)
+        .total_tables(core)
+        .total_stacks(limits::INSTANCES)
+        .table_elements(limits::TABLE_ELEMENTS)
+        .max_memory_size(limits::MEMORY_CEILING);
+    pool.into()
+}
+
+fn config(allocation: InstanceAllocationStrategy) -> Config {
+    let mut config = Config::new();
+    config
+        .allocation_strategy(allocation)
+        .epoch_interruption(true)
+        // No component-model async: stores and calls are cheaper without.
+        .concurrency_support(false);
+    config
+}
+
+/// Advances the epoch for as long as the engine lives.
+fn start_ticking(engine: &Engine, clock: &Clock) {
+    let (engine, clock) = (engine.weak(), Arc::downgrade(clock));
+    thread::spawn(move || {
+        while let (Some(engine), Some(clock)) = (engine.upgrade(), clock.upgrade()) {
+            clock.fetch_add(1, Ordering::Relaxed);
+            engine.increment_epoch();
+            drop((engine, clock));
+            thread::sleep(limits::TICK);
+        }
+    });
+}
+
+/// The answers to what a provider may import: see [`crate::imports`].
+fn linker(engine: &Engine) -> wasmtime::Result<Linker<CallState>> {
+    let mut linker = Linker::new(engine);
+    let l = &mut linker;
+    wasmtime_wasi::p2::add_to_linker_proxy_interfaces_async(l)?;
+    random::insecure::add_to_linker::<_, WasiRandom>(l, |state: &mut CallState| state.ctx().ctx.random())?;
+    random::insecure_seed::add_to_linker::<_, WasiRandom>(l, |state: &mut CallState| state.ctx().ctx.random())?;
+    cli::environment::add_to_linker::<_, WasiCli>(l, CallState::cli)?;
+    cli::exit::add_to_linker::<_, WasiCli>(l, CallState::cli)?;
+    cli::terminal_input::add_to_linker::<_, WasiCli>(l, CallState::cli)?;
+    cli::terminal_output::add_to_linker::<_, WasiCli>(l, CallState::cli)?;
+    cli::terminal_stdin::add_to_linker::<_, WasiCli>(l, CallState::cli)?;
+    cli::terminal_stdout::add_to_linker::<_, WasiCli>(l, CallState::cli)?;
+    cli::terminal_stderr::add_to_linker::<_, WasiCli>(l, CallState::cli)?;
+    wasmtime_wasi_http::p2::add_only_http_to_linker_async(l)?;
+    Ok(linker)
+}

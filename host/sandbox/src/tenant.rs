@@ -1,0 +1,313 @@
+//! A tenant: one component, configured, with its own origins, connections and limits. What is said here of a resource is
+//! pure; what is done to one is in [`crate::operation`].
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bindery_resource::{CheckFailure, Checked, Claims, Diff, Footprint, PropertyMap, PropertyPath, Urn, Value};
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+use wasmtime::component::{ComponentExportIndex, Val};
+
+use crate::answer::{self, Malformed, Record};
+use crate::call::Caller;
+use crate::component::{Component, ResourceType};
+use crate::convert;
+use crate::egress::{AllowedOrigin, Egress};
+use crate::error::{CallError, CheckError, ConfigureError};
+use crate::limits::Limits;
+use crate::operation::lower_state;
+use crate::origin::Origin;
+use crate::queue::Queues;
+use crate::runtime::Runtime;
+
+/// What a tenant is made of.
+#[derive(Debug, Clone, Default)]
+pub struct TenantOptions {
+    /// What its limits' errors call it.
+    pub name: String,
+    /// The component's configuration.
+    pub config: PropertyMap,
+    /// Where it may send requests, and with which credentials.
+    pub origins: Vec<AllowedOrigin>,
+    /// What its calls may use.
+    pub limits: Limits,
+}
+
+/// A component under one configuration.
+#[derive(Debug)]
+pub struct Tenant {
+    pub(crate) caller: Caller,
+    pub(crate) component: Arc<Component>,
+    pub(crate) config: Val,
+    pub(crate) in_flight: Semaphore,
+    pub(crate) queues: Queues,
+    origins: Vec<String>,
+}
+
+/// One run of an engine: from its first check to its end. Holds the claims of the resources that were checked.
+#[derive(Debug, Default)]
+pub struct Run {
+    claims: Mutex<Claims>,
+    made: Mutex<HashSet<Urn>>,
+}
+
+/// What a delete came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Deleted {
+    /// It is gone.
+    Removed,
+    /// It stays, because this resource owns it now.
+    KeptFor(Urn),
+}
+
+impl Run {
+    /// A run in which nothing was checked yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Notes that a resource is made in this run.
+    pub(crate) fn made(&self, urn: &Urn) {
+        self.made
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(urn.clone());
+    }
+
+    /// Who owns a claim that a delete would take away. A resource's own claim counts only once it has been made anew:
+    /// before that, its old self must go first.
+    pub(crate) fn keeps(&self, claim: &str, urn: &Urn) -> Option<Urn> {
+        let claims = self.claims.lock().unwrap_or_else(PoisonError::into_inner);
+        let owner = claims.owner(claim)?;
+        let is_made = self.made.lock().unwrap_or_else(PoisonError::into_inner).contains(urn);
+        (owner != urn || is_made).then(|| owner.clone())
+    }
+}
+
+impl Tenant {
+    /// Configures a component.
+    ///
+    /// # Errors
+    /// When the component does not accept the configuration.
+    pub async fn new(
+        runtime: &Runtime,
+        component: Arc<Component>,
+        options: TenantOptions,
+    ) -> Result<Self, ConfigureError> {
+        let TenantOptions {
+            name,
+            config,
+            origins,
+            limits,
+        } = options;
+        let lowered = convert::lower(&component.config, &config).map_err(ConfigureError::Failures)?;
+        let egress = Egress::new(origins, limits.response_body).map_err(|error| {
+            let reason = format!("no TLS on this machine: {error}");
+            ConfigureError::Failures(vec![CheckFailure::new(PropertyPath::default(), reason)])
+        })?;
+        let mut tenant = Self {
+            in_flight: Semaphore::new(limits.calls_in_flight),
+            caller: Caller {
+                runtime: runtime.clone(),
+                tenant: name,
+                limits,
+                egress,
+            },
+            config: lowered.record,
+            queues: Queues::default(),
+            origins: Vec::new(),
+            component,
+        };
+        let params = [tenant.config.clone(), paths(&lowered.unknown)];
+        let configure = tenant.component.configure;
+        let value = tenant.pure(&configure, "configure", &params).await?;
+        let contract = |what| malformed("configure", what);
+        match answer::result(value).map_err(contract)? {
+            Ok(origins) => {
+                let origins = answer::payload(origins).and_then(answer::list).map_err(contract)?;
+                tenant.origins = origins
+                    .into_iter()
+                    .map(answer::text)
+                    .collect::<Result<_, _>>()
+                    .map_err(contract)?;
+                Ok(tenant)
+            }
+            Err(failures) => Err(ConfigureError::Failures(
+                answer::payload(failures).and_then(answer::failures).map_err(contract)?,
+            )),
+        }
+    }
+
+    /// The component.
+    pub fn component(&self) -> &Component {
+        &self.component
+    }
+
+    /// The origins that the provider will call under this configuration, and that are not allowed: to say so early.
+    pub fn denied_origins(&self) -> Vec<&str> {
+        let is_denied = |text: &&str| !Origin::parse(text).is_ok_and(|origin| self.caller.egress.allows(&origin));
+        self.origins.iter().map(String::as_str).filter(is_denied).collect()
+    }
+
+    /// Checks a resource's inputs, and takes its claim for the run.
+    ///
+    /// # Errors
+    /// Everything that is wrong with the inputs, or who owns what they declare.
+    pub async fn check(&self, run: &Run, urn: &Urn, token: &str, inputs: &PropertyMap) -> Result<Checked, CheckError> {
+        let ty = self.resource_type(token)?;
+        let checked = self.checked(ty, inputs).await?;
+        if let Some(footprint) = &checked.footprint {
+            run.claims
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .take(&footprint.claim, urn)?;
+        }
+        Ok(checked)
+    }
+
+    /// What would change between what exists and checked inputs.
+    ///
+    /// # Errors
+    /// When the state is not one of this resource type.
+    pub async fn diff(
+        &self,
+        token: &str,
+        id: &str,
+        old: &PropertyMap,
+        inputs: &PropertyMap,
+    ) -> Result<Diff, CallError> {
+        let ty = self.resource_type(token)?;
+        let state = lower_state(ty, id, old)?;
+        let new = convert::lower(&ty.args, inputs).map_err(CallError::Properties)?;
+        let params = [self.config.clone(), state.clone(), new.record, paths(&new.unknown)];
+        let value = self.pure(&ty.plan.diff, "diff", &params).await?;
+        let changes = taken("diff", value)?.and_then(answer::list);
+        let changes = changes.and_then(|changes| changes.into_iter().map(answer::change).collect());
+        let mut diff = Diff {
+            changes: changes.map_err(|what| malformed("diff", what))?,
+            delete_before_replace: false,
+        };
+        if diff.replaces() {
+            let (new, _) = self.occupied_by(ty, inputs).await?;
+            diff.delete_before_replace = new == Some(self.footprint_of(ty, &state).await?);
+        }
+        Ok(diff)
+    }
+
+    /// What a create or an update of checked inputs will give, as far as it is known beforehand: the inputs, and unknowns
+    /// for what only the result says.
+    ///
+    /// # Errors
+    /// When there is no such resource type.
+    pub fn preview(&self, token: &str, inputs: &PropertyMap) -> Result<PropertyMap, CallError> {
+        let ty = self.resource_type(token)?;
+        let mut outputs = inputs.clone();
+        for property in ty.state.properties.iter().filter(|property| property.name != "id") {
+            let is_input = ty.args.property(&property.name).is_some();
+            // An input that is absent and yet always an output has a default that is not known yet.
+            if !outputs.contains_key(&property.name) && !(is_input && property.optional) {
+                outputs.insert(property.name.clone(), Value::Unknown);
+            }
+        }
+        Ok(outputs)
+    }
+
+    pub(crate) fn resource_type(&self, token: &str) -> Result<&ResourceType, CallError> {
+        self.component
+            .resource_type(token)
+            .ok_or_else(|| CallError::UnknownType(token.to_string()))
+    }
+
+    /// What inputs will occupy, and the id that they will have, as far as both are known.
+    pub(crate) async fn occupied_by(
+        &self,
+        ty: &ResourceType,
+        inputs: &PropertyMap,
+    ) -> Result<(Option<Footprint>, Option<String>), CallError> {
+        match self.checked(ty, inputs).await {
+            Ok(checked) => Ok((checked.footprint, checked.id)),
+            Err(CheckError::Call(error)) => Err(error),
+            Err(CheckError::Failures(failures)) => Err(CallError::Properties(failures)),
+            Err(CheckError::Claim(_)) => Ok((None, None)),
+        }
+    }
+
+    /// What an existing resource occupies.
+    pub(crate) async fn footprint_of(&self, ty: &ResourceType, state: &Val) -> Result<Footprint, CallError> {
+        let params = [self.config.clone(), state.clone()];
+        let value = self.pure(&ty.plan.footprint_of, "footprint-of", &params).await?;
+        taken("footprint-of", value)?
+            .and_then(answer::footprint)
+            .map_err(|what| malformed("footprint-of", what))
+    }
+
+    async fn checked(&self, ty: &ResourceType, inputs: &PropertyMap) -> Result<Checked, CheckError> {
+        let args = convert::lower(&ty.args, inputs).map_err(CheckError::Failures)?;
+        let params = [self.config.clone(), args.record, paths(&args.unknown)];
+        let value = self.pure(&ty.plan.check, "check", &params).await?;
+        let contract = |what| CheckError::Call(malformed("check", what));
+        match answer::result(value).map_err(contract)? {
+            Ok(checked) => {
+                let checked = answer::payload(checked).map_err(contract)?;
+                lift_checked(ty, checked, &args.unknown).map_err(contract)
+            }
+            Err(failures) => {
+                let failures = answer::payload(failures).and_then(answer::failures).map_err(contract)?;
+                Err(CheckError::Failures(failures))
+            }
+        }
+    }
+
+    /// Calls a function that touches nothing.
+    async fn pure(&self, function: &ComponentExportIndex, name: &str, params: &[Val]) -> Result<Val, CallError> {
+        let _call = self.in_flight.acquire().await.map_err(|error| CallError::Trap {
+            function: name.to_string(),
+            reason: error.to_string(),
+        })?;
+        let deadline = Instant::now() + self.caller.limits.wall_time;
+        Ok(self
+            .caller
+            .call(&self.component, function, name, params, deadline)
+            .await?
+            .value)
+    }
+}
+
+fn lift_checked(ty: &ResourceType, checked: Val, unknown: &[PropertyPath]) -> Result<Checked, Malformed> {
+    let mut record = Record::of(checked)?;
+    let mut inputs = convert::lift(&ty.args, record.take("args")?)?;
+    convert::restore_unknown(&mut inputs, unknown);
+    Ok(Checked {
+        inputs,
+        footprint: answer::option(record.take("footprint")?)?
+            .map(answer::footprint)
+            .transpose()?,
+        id: answer::option(record.take("id")?)?.map(answer::text).transpose()?,
+    })
+}
+
+/// The value of a `result<T, failure>`; its failure is one of the state's properties.
+fn taken(name: &str, value: Val) -> Result<Result<Val, Malformed>, CallError> {
+    let result = answer::result(value).map_err(|what| malformed(name, what))?;
+    match result {
+        Ok(value) => Ok(answer::payload(value)),
+        Err(failure) => {
+            let failure = answer::payload(failure)
+                .and_then(answer::failure)
+                .map_err(|what| malformed(name, what))?;
+            Err(CallError::Properties(vec![failure]))
+        }
+    }
+}
+
+fn malformed(function: &str, what: Malformed) -> CallError {
+    CallError::Contract {
+        function: function.to_string(),
+        what,
+    }
+}
+
+fn paths(paths: &[PropertyPath]) -> Val {
+    Val::List(paths.iter().map(|path| Val::String(path.to_string())).collect())
+}
