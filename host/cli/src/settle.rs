@@ -1,0 +1,87 @@
+//! What an interrupted run left: operations that were begun, and whose end nobody saw. One read each tells.
+
+use bindery_resource::Urn;
+use bindery_stack::{Deployment, OperationType, PendingOperation, ResourceState};
+
+use crate::apply::put;
+use crate::failure::Failure;
+use crate::report::Report;
+use crate::session::Session;
+use crate::store::Store;
+
+/// Settles every pending operation, and writes what was found.
+pub async fn settle(session: &Session, store: &Store) -> Result<(), Failure> {
+    for PendingOperation { kind, resource } in store.deployment().pending_operations {
+        let urn = resource.urn.clone();
+        if kind == OperationType::Creating && resource.id.is_empty() {
+            Report::warn(
+                &urn,
+                "an earlier run was stopped while it created this, and cannot say whether it exists; check by hand",
+            );
+            store.end(&urn, |_| {}).await.map_err(unwritten)?;
+            continue;
+        }
+        let found = read(session, kind, &resource).await.map_err(|error| {
+            Failure::run(format!(
+                "resource `{}`: an earlier run was stopped while it worked on this, and what became of it cannot be found \
+                 out: {error}",
+                urn.name()
+            ))
+        })?;
+        println!(
+            "   {}: settled after an interrupted run: {}",
+            urn.name(),
+            if found.is_some() { "there" } else { "not there" }
+        );
+        store
+            .end(&urn, |deployment| note(deployment, kind, &urn, &resource, found))
+            .await
+            .map_err(unwritten)?;
+    }
+    Ok(())
+}
+
+async fn read(
+    session: &Session,
+    kind: OperationType,
+    resource: &ResourceState,
+) -> Result<Option<ResourceState>, String> {
+    let urn = resource.urn.clone();
+    let context = session.context(move |event| Report::on_event(&urn, &event));
+    let last = (kind != OperationType::Creating).then_some(&resource.outputs);
+    let found = session
+        .tenant
+        .read(&context, resource.urn.token(), &resource.id, last)
+        .await;
+    let found = found.map_err(|error| error.to_string())?;
+    Ok(found.map(|found| ResourceState {
+        id: found.id,
+        outputs: found.outputs,
+        ..resource.clone()
+    }))
+}
+
+fn note(
+    deployment: &mut Deployment,
+    kind: OperationType,
+    urn: &Urn,
+    before: &ResourceState,
+    found: Option<ResourceState>,
+) {
+    let is_it =
+        |resource: &ResourceState| resource.urn == *urn && resource.id == before.id && resource.delete == before.delete;
+    match (kind, found) {
+        (OperationType::Creating, Some(found)) => put(deployment, found),
+        (OperationType::Creating, None) => {}
+        (_, None) => deployment.resources.retain(|resource| !is_it(resource)),
+        (_, Some(found)) => {
+            for resource in deployment.resources.iter_mut().filter(|resource| is_it(resource)) {
+                *resource = found.clone();
+            }
+        }
+    }
+}
+
+fn unwritten(error: std::io::Error) -> Failure {
+    Failure::run(format!("the state cannot be written: {error}"))
+}
