@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 pub struct Faults {
     /// The seed that they are drawn from.
     pub seed: u64,
+    /// Reads are spared.
+    pub writes_only: bool,
     /// Every answer comes after this many milliseconds.
     pub latency_ms: u64,
     /// A write is answered with 409 though its etag is right.
@@ -63,6 +65,9 @@ impl Draw {
 
     /// The fault of one request, if any. Reads cannot conflict.
     pub fn fault(&self, faults: &Faults, is_write: bool) -> Option<Fault> {
+        if faults.writes_only && !is_write {
+            return None;
+        }
         let mut random = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let conflict = if is_write { faults.conflict } else { 0.0 };
         [

@@ -56,7 +56,7 @@ impl Caller {
             .await
             .map_err(|error| trap(error.to_string()))?;
         let (stdout, stderr) = (Output::default(), Output::default());
-        let door = self.egress.door();
+        let door = self.egress.door(self.limits.wall_time);
         let (denials, in_flight) = (door.denials.clone(), door.in_flight.clone());
         let mut store = new_store(
             &self.runtime.engine,
@@ -75,10 +75,8 @@ impl Caller {
             function.call_async(&mut store, params, &mut results).await
         };
         // Epochs never interrupt a wait in the host, so a timer does. The store is thrown away in any case.
-        let wall_time = self
-            .limits
-            .wall_time
-            .min(deadline.saturating_duration_since(Instant::now()));
+        let remaining = deadline.saturating_duration_since(Instant::now());
+        let wall_time = self.limits.wall_time.min(remaining);
         let ended = timeout(wall_time, running).await;
         // A request that is still under way may yet take effect: its end is awaited before anybody asks what became of it.
         in_flight.close();
@@ -94,7 +92,7 @@ impl Caller {
             Ok(Err(error)) => Err(self
                 .exceeded(&store, &error)
                 .unwrap_or_else(|| trap(reason(&error, &stderr.lines())))),
-            Err(_) if Instant::now() >= deadline => Err(CallError::Deadline(name.to_string())),
+            Err(_) if remaining <= self.limits.wall_time => Err(CallError::Deadline(name.to_string())),
             Err(_) => Err(self.limit(
                 "a call took too long",
                 "wall_time",

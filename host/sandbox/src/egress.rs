@@ -90,10 +90,11 @@ impl Egress {
         self.origins.iter().any(|allowed| allowed.origin == *origin)
     }
 
-    /// The door for one call.
-    pub(crate) fn door(&self) -> Door {
+    /// The door for one call, whose requests may take so long.
+    pub(crate) fn door(&self, longest: Duration) -> Door {
         Door {
             egress: self.clone(),
+            longest,
             sent: 0,
             in_flight: TaskTracker::new(),
             denials: Denials::default(),
@@ -242,14 +243,12 @@ impl Denials {
 #[derive(Debug)]
 pub(crate) struct Door {
     egress: Egress,
+    longest: Duration,
     sent: usize,
     /// The call's requests: each is awaited to its end, whatever becomes of the guest.
     pub(crate) in_flight: TaskTracker,
     pub(crate) denials: Denials,
 }
-
-/// How long a request may take that the guest sets no time for. A call's wall time ends it earlier.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 type Sent = (
     http::Response<WasiBody>,
@@ -272,10 +271,8 @@ impl WasiHttpHooks for Door {
             self.denials.push(Denial::Requests);
             return Box::new(std::future::ready(Err(Error::HttpRequestDenied)));
         }
-        let wait = options
-            .and_then(|options| options.first_byte_timeout)
-            .unwrap_or(REQUEST_TIMEOUT)
-            .min(REQUEST_TIMEOUT);
+        let asked = options.and_then(|options| options.first_byte_timeout);
+        let wait = asked.map_or(self.longest, |asked| asked.min(self.longest));
         let (egress, denials) = (self.egress.clone(), self.denials.clone());
         let sending = self
             .in_flight
