@@ -1,4 +1,11 @@
 //! A second, unrelated provider, hosted by the same sandbox: its own package, types and configuration.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test that finds something else than it expects fails"
+)]
 
 use bindery_resource::{PropertyPath, Value};
 use bindery_sandbox::error::{CheckError, ConfigureError};

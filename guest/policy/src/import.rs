@@ -63,7 +63,7 @@ impl Sought {
             (None, rest)
         };
         let condition = match title {
-            Some(title) if title.is_empty() => return Err(wrong_form()),
+            Some("") => return Err(wrong_form()),
             Some(title) => ConditionName::Titled(title.to_string()),
             None => ConditionName::Exact(None),
         };

@@ -67,9 +67,11 @@ impl Subject for String {
     }
 
     fn grant(policy: &mut Policy, key: &BindingKey, condition: Option<&Condition>, identities: &[Identity]) -> bool {
-        identities.iter().fold(false, |changed, identity| {
-            policy.add_member(key, condition, identity) || changed
-        })
+        let mut changed = false;
+        for identity in identities {
+            changed |= policy.add_member(key, condition, identity);
+        }
+        changed
     }
 
     fn revoke(policy: &mut Policy, key: &BindingKey, identity: Option<&Identity>) -> bool {

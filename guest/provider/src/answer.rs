@@ -116,6 +116,7 @@ pub fn failure(step: Step, target: &Target, answer: Answer<'_>) -> Failure {
         reason,
         metadata,
     } = details(answer.body);
+    let metadata = |key| metadata.get(key).and_then(Value::as_str).map(String::from);
     let said = message.as_deref().unwrap_or("the answer does not say why");
     let at = format!("{} the policy of `{target}`", step.verb());
     let fatal = |code, text: String| Failure::Error(Error::fatal(code, text));
@@ -235,15 +236,15 @@ pub fn not_a_policy(target: &Target, body: &str, error: &PolicyError) -> Error {
     }
 }
 
-struct Details<'a> {
+struct Details {
     message: Option<String>,
     status: Option<String>,
     reason: Option<String>,
-    metadata: Box<dyn Fn(&str) -> Option<String> + 'a>,
+    metadata: Value,
 }
 
 /// Reads the two shapes of error body, and survives any other.
-fn details(body: &str) -> Details<'static> {
+fn details(body: &str) -> Details {
     let body: Value = serde_json::from_str(body).unwrap_or(Value::Null);
     let body = match body {
         Value::Array(mut list) if !list.is_empty() => list.swap_remove(0),
@@ -266,7 +267,7 @@ fn details(body: &str) -> Details<'static> {
         message: message.filter(|message| !message.trim().is_empty()),
         status,
         reason,
-        metadata: Box::new(move |key| metadata.get(key).and_then(Value::as_str).map(String::from)),
+        metadata,
     }
 }
 

@@ -36,11 +36,8 @@ impl Answer {
                 "errors": [{"message": message, "domain": "global", "reason": reason}],
             }}),
             Service::Datamigration | Service::Networkservices => {
-                let mut body = json!({"error": {"code": status, "message": message, "status": code}});
-                if let Some(details) = &error.details {
-                    body["error"]["details"] = json!([details]);
-                }
-                body
+                let details: Vec<&Value> = error.details.iter().collect();
+                json!({"error": {"code": status, "message": message, "status": code, "details": details}})
             }
         };
         Self {

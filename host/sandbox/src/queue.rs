@@ -5,10 +5,13 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use tokio::sync::{Mutex as TurnMutex, OwnedMutexGuard};
 
+/// A resource type's token, and a target.
+type Key = (String, String);
+
 /// The turns of a tenant's targets.
 #[derive(Debug, Default)]
 pub struct Queues {
-    turns: Mutex<HashMap<(String, String), Weak<TurnMutex<()>>>>,
+    turns: Mutex<HashMap<Key, Weak<TurnMutex<()>>>>,
 }
 
 impl Queues {

@@ -206,7 +206,7 @@ impl Tenant {
         for property in ty.state.properties.iter().filter(|property| property.name != "id") {
             let is_input = ty.args.property(&property.name).is_some();
             // An input that is absent and yet always an output has a default that is not known yet.
-            if !outputs.contains_key(&property.name) && !(is_input && property.optional) {
+            if !outputs.contains_key(&property.name) && (!is_input || !property.optional) {
                 outputs.insert(property.name.clone(), Value::Unknown);
             }
         }

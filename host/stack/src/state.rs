@@ -184,8 +184,11 @@ impl Deployment {
     /// # Errors
     /// When it is not a deployment of this stack that can be used whole.
     pub fn parse(text: &str, owner: &Owner) -> Result<Self, StateError> {
-        let version: u64 = serde_json::from_str::<serde_json::Value>(text)?["version"]
-            .as_u64()
+        // Before the rest is read: a later version may have another form.
+        let any: serde_json::Value = serde_json::from_str(text)?;
+        let version = any
+            .get("version")
+            .and_then(serde_json::Value::as_u64)
             .unwrap_or_default();
         if version != VERSION {
             return Err(StateError::Version(version));
