@@ -119,7 +119,12 @@ async fn carry_out(target: &Target, session: Session, store: Store, plan: Plan) 
         report: Report::new(),
         failed: Mutex::new(HashSet::new()),
     });
+    let has_work = !plan.is_empty();
     let is_done = apply(&context, plan, target.parallel.into()).await;
+    if has_work {
+        let sorted = context.store.commit(Deployment::sort).await;
+        sorted.map_err(|error| Failure::run(format!("the state cannot be written: {error}")))?;
+    }
     println!("{}", context.report.summary());
     if is_done { Ok(()) } else { Err(Failure::reported()) }
 }

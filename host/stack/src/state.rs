@@ -1,5 +1,7 @@
 //! What is known to exist: a Pulumi deployment document, version 3, so that `pulumi stack import` takes it.
 
+use std::collections::HashSet;
+
 use bindery_resource::{PropertyMap, Urn, Value};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, json};
@@ -246,6 +248,31 @@ impl Deployment {
         serde_json::to_string_pretty(&document).unwrap_or_default()
     }
 
+    /// Puts each resource after those that it depends on, and leaves the rest in its order: what `pulumi stack import` asks.
+    pub fn sort(&mut self) {
+        let known: HashSet<Urn> = self.resources.iter().map(|resource| resource.urn.clone()).collect();
+        let mut placed = HashSet::new();
+        let mut waiting = std::mem::take(&mut self.resources);
+        while !waiting.is_empty() {
+            let before = waiting.len();
+            let mut blocked = Vec::new();
+            for resource in waiting {
+                let is_free = |urn: &Urn| *urn == resource.urn || placed.contains(urn) || !known.contains(urn);
+                if resource.dependencies.iter().all(is_free) {
+                    placed.insert(resource.urn.clone());
+                    self.resources.push(resource);
+                } else {
+                    blocked.push(resource);
+                }
+            }
+            if blocked.len() == before {
+                // A circle: another program wrote it. Nothing is lost.
+                self.resources.append(&mut blocked);
+            }
+            waiting = blocked;
+        }
+    }
+
     /// The resource of a URN, those that are to be deleted aside.
     pub fn resource(&self, urn: &Urn) -> Option<&ResourceState> {
         self.resources
@@ -403,6 +430,23 @@ mod tests {
             "urn:pulumi:dev::grants::pulumi:providers:bindery::default_0_32_0::embedded"
         );
         assert_eq!(json["deployment"]["pending_operations"][0]["type"], "creating");
+    }
+
+    #[test]
+    fn each_resource_stands_after_those_that_it_depends_on() {
+        let mut deployment = deployment();
+        deployment.resources.reverse();
+        deployment.sort();
+        let names: Vec<&str> = deployment
+            .resources
+            .iter()
+            .map(|resource| resource.urn.name())
+            .collect();
+        assert_eq!(names, ["a", "b"]);
+        let circle = deployment.resources.last().map(|b| b.urn.clone());
+        deployment.resources[0].dependencies.extend(circle);
+        deployment.sort();
+        assert_eq!(deployment.resources.len(), 2);
     }
 
     #[test]

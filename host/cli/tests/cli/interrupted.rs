@@ -1,0 +1,140 @@
+//! Runs that are killed, and what the next one makes of it.
+
+use std::time::Duration;
+
+use bindery_emulator::{Faults, Settings};
+
+use crate::harness::{BUCKET, Bench, ORIGIN, binding, member};
+
+fn slow(milliseconds: u64) -> Settings {
+    Settings {
+        faults: Faults {
+            latency_ms: milliseconds,
+            ..Faults::default()
+        },
+        ..Settings::default()
+    }
+}
+
+fn declared() -> String {
+    member("a", "roles/x", "user:ann@example.com")
+        + &member("b", "roles/y", "user:bob@example.com")
+        + &binding("c", "roles/z", &["user:cy@example.com"])
+}
+
+fn kill_after(bench: &Bench, wait: Duration) {
+    let mut up = bench.spawn_up();
+    std::thread::sleep(wait);
+    up.kill().unwrap();
+    up.wait().unwrap();
+}
+
+#[test]
+fn an_operation_stands_in_the_state_before_its_first_request() {
+    let bench = Bench::new();
+    bench.write(&declared());
+    bench.emulator.set(slow(60_000));
+    let mut up = bench.spawn_up();
+    let pending = || {
+        let path = bench.file().with_file_name(".bindery").join("tests/dev.json");
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        text.matches("\"creating\"").count()
+    };
+    let waited = (0..200).any(|_| {
+        std::thread::sleep(Duration::from_millis(50));
+        pending() == 3
+    });
+    up.kill().unwrap();
+    up.wait().unwrap();
+    assert!(waited);
+    bench.emulator.set(Settings::default());
+    let up = bench.up().ok();
+    assert!(
+        up.out.contains("settled after an interrupted run: not there"),
+        "{}",
+        up.out
+    );
+    assert_eq!(bench.names(), ["a", "b", "c"]);
+}
+
+#[test]
+fn what_was_made_before_the_end_is_found_and_neither_made_again_nor_leaked() {
+    let bench = Bench::new();
+    bench.write(&declared());
+    // The writes are done, and their answers are never seen.
+    bench.emulator.set(Settings {
+        faults: Faults {
+            writes_only: true,
+            reset_after: 1.0,
+            ..slow(100).faults
+        },
+        ..Settings::default()
+    });
+    let mut up = bench.spawn_up();
+    let is_written = (0..200).any(|_| {
+        std::thread::sleep(Duration::from_millis(20));
+        !bench.members(ORIGIN, "roles/z").is_empty() && !bench.members(BUCKET, "roles/x").is_empty()
+    });
+    up.kill().unwrap();
+    up.wait().unwrap();
+    assert!(is_written);
+    bench.emulator.set(Settings::default());
+    // The resources were taken out of the file in between.
+    bench.write(&member("d", "roles/w", "user:dee@example.com"));
+    bench.up().ok();
+    for (target, role) in [(BUCKET, "roles/x"), (BUCKET, "roles/y"), (ORIGIN, "roles/z")] {
+        assert_eq!(bench.members(target, role), Vec::<String>::new(), "{role} was leaked");
+    }
+    assert_eq!(bench.members(BUCKET, "roles/w"), ["user:dee@example.com"]);
+    assert_eq!(bench.names(), ["d"]);
+}
+
+#[test]
+fn a_run_that_is_killed_at_any_moment_is_resumed() {
+    let bench = Bench::new();
+    let before = declared();
+    let after = member("a", "roles/x2", "user:ann@example.com")
+        + &binding("c", "roles/z", &["user:cy@example.com", "user:dee@example.com"]);
+    for step in 0..12 {
+        bench.emulator.set(slow(15));
+        bench.write(if step % 2 == 0 { &before } else { &after });
+        kill_after(&bench, Duration::from_millis(60 + 17 * step));
+    }
+    bench.emulator.set(Settings::default());
+    bench.write(&after);
+    bench.up().ok();
+    assert_eq!(bench.members(BUCKET, "roles/x"), Vec::<String>::new());
+    assert_eq!(bench.members(BUCKET, "roles/y"), Vec::<String>::new());
+    assert_eq!(bench.members(BUCKET, "roles/x2"), ["user:ann@example.com"]);
+    assert_eq!(
+        bench.members(ORIGIN, "roles/z"),
+        ["user:cy@example.com", "user:dee@example.com"]
+    );
+    assert!(bench.up().ok().out.contains("2 unchanged"));
+    bench.destroy().ok();
+    for (target, role) in [(BUCKET, "roles/x2"), (ORIGIN, "roles/z")] {
+        assert_eq!(bench.members(target, role), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn a_second_run_at_the_same_time_is_refused() {
+    let bench = Bench::new();
+    bench.write(&declared());
+    bench.emulator.set(slow(60_000));
+    let mut up = bench.spawn_up();
+    let lock = bench.file().with_file_name(".bindery").join("tests/dev.json");
+    assert!((0..200).any(|_| {
+        std::thread::sleep(Duration::from_millis(50));
+        lock.exists()
+    }));
+    let second = bench.up();
+    up.kill().unwrap();
+    up.wait().unwrap();
+    assert_eq!(second.code, Some(1));
+    assert!(
+        second.err.contains("another run works on the stack `dev`"),
+        "{}",
+        second.err
+    );
+}

@@ -1,0 +1,13 @@
+//! The real binary, from stack file to policy.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test that finds something else than it expects fails"
+)]
+
+mod bad_input;
+mod harness;
+mod interrupted;
+mod lifecycle;
