@@ -190,6 +190,11 @@ async fn what_is_unknown_stays_unknown_and_so_do_the_defaults_that_depend_on_it(
             .footprint
             .is_none()
     );
+    let (context, _) = context(10);
+    let made = tenant
+        .create(&Run::new(), &context, &urn(VOLUME, "x"), VOLUME, &checked.inputs)
+        .await;
+    assert!(made.unwrap_err().to_string().contains("`sizeGb`: is not known yet"));
     let preview = tenant.preview(VOLUME, &checked.inputs).unwrap();
     assert_eq!(PropertyPath::property("serial").get(&preview), Some(&Value::Unknown));
 }

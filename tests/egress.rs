@@ -63,7 +63,7 @@ async fn a_denial_says_the_line_that_would_allow_it() {
         .unwrap_err();
     assert!(error.contains("HttpRequestDenied"), "{error}");
     assert!(
-        error.contains("[[origin]] url = \"https://api.example.com\""),
+        error.contains("[[origin]]\nurl = \"https://api.example.com\""),
         "{error}"
     );
 }

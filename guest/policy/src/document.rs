@@ -20,6 +20,8 @@ const VERSION: u8 = 3;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Policy {
     document: Map<String, Value>,
+    /// Whether the service leaves the audit configuration alone when a policy without one is set.
+    keeps_audit: bool,
 }
 
 /// Why what a service answered is not a policy that we work on.
@@ -113,7 +115,17 @@ impl Policy {
         {
             return Err(PolicyError::Malformed("`etag` is not a string".to_string()));
         }
-        Ok(Self { document })
+        Ok(Self {
+            document,
+            keeps_audit: false,
+        })
+    }
+
+    /// The same policy of a service whose default update mask is `bindings, etag`.
+    #[must_use]
+    pub fn keeping_audit(mut self) -> Self {
+        self.keeps_audit = true;
+        self
     }
 
     /// The etag that was read, byte for byte. An empty one is none.
@@ -167,9 +179,26 @@ impl Policy {
             .collect()
     }
 
-    /// Whether the policy holds a binding of another (role, condition) than this one.
-    pub fn has_others(&self, key: &BindingKey) -> bool {
-        self.bindings().iter().any(|binding| !key.is(binding))
+    /// Whether the policy holds one binding, of this (role, condition), and nothing else that a write of it would remove.
+    pub fn is_only(&self, key: &BindingKey) -> bool {
+        let is_single = matches!(self.bindings(), [binding] if key.is(binding));
+        let audits = self.document.get("auditConfigs").and_then(Value::as_array);
+        is_single && (self.keeps_audit || audits.is_none_or(Vec::is_empty))
+    }
+
+    /// The condition and the members of every binding of a role.
+    pub(crate) fn of_role(
+        &self,
+        role: &Role,
+    ) -> impl Iterator<Item = (Option<ConditionDigest>, impl Iterator<Item = &str>)> {
+        let is_of_role = |binding: &&Value| binding.get("role").and_then(Value::as_str) == Some(role.as_str());
+        let found = self.bindings().iter().filter(is_of_role);
+        found.map(|binding| {
+            (
+                condition_of(binding).map(|condition| condition.digest()),
+                members_of(binding),
+            )
+        })
     }
 
     /// The condition of a binding with this key.

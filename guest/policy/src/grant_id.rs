@@ -26,6 +26,11 @@ pub struct GrantId {
 impl GrantId {
     /// Parses what `Display` prints; none for anything else.
     pub fn parse(kind: TargetKind, text: &str) -> Option<Self> {
+        Self::parse_typed(kind, text).filter(|id| format!("{id}") == text)
+    }
+
+    /// The same for an id that a person typed, whose identity may be spelled in another way.
+    pub fn parse_typed(kind: TargetKind, text: &str) -> Option<Self> {
         let (target, rest) = split_segments(text, Target::segments(kind))?;
         let target = Target::parse(kind, target)?;
         let rest = rest?;
@@ -40,13 +45,12 @@ impl GrantId {
             Some(text) => Some(Identity::parse(text, IdentityForms::All).ok()?),
             None => None,
         };
-        let id = Self {
+        Some(Self {
             target,
             role,
             condition,
             identity,
-        };
-        (format!("{id}") == text).then_some(id)
+        })
     }
 }
 

@@ -88,14 +88,17 @@ impl fmt::Display for Identity {
     }
 }
 
-/// The form in which members of a policy are compared. Forms that we do not know are left as they are.
+/// The form in which members of a policy are compared: letters beyond ASCII as they are, because how they fold is nobody's
+/// promise. Forms that we do not know are left as they are.
 pub fn canonical(member: &str) -> Cow<'_, str> {
     match member.split_once(':') {
         Some((
             kind
             @ ("user" | "serviceAccount" | "group" | "domain" | "projectOwner" | "projectEditor" | "projectViewer"),
             value,
-        )) if value.chars().any(char::is_uppercase) => Cow::Owned(format!("{kind}:{}", value.to_lowercase())),
+        )) if value.chars().any(|c| c.is_ascii_uppercase()) => {
+            Cow::Owned(format!("{kind}:{}", value.to_ascii_lowercase()))
+        }
         _ => Cow::Borrowed(member),
     }
 }

@@ -36,7 +36,7 @@ impl Sought {
     /// Parses an id, or `TARGET ROLE IDENTITY [TITLE]` for members and `TARGET ROLE [TITLE]` for bindings. TITLE is the
     /// rest of the text as it stands; TARGET is a target's name in any spelling.
     pub fn parse(kind: TargetKind, config: &Config, has_identity: bool, text: &str) -> Result<Self, String> {
-        if let Some(id) = GrantId::parse(kind, text)
+        if let Some(id) = GrantId::parse_typed(kind, text)
             && id.identity.is_some() == has_identity
         {
             return Ok(id.into());
@@ -114,6 +114,7 @@ mod tests {
         )
         .unwrap();
         for text in [
+            "projects/home/global/backendBuckets/b/roles/viewer/user:Ann@Example.com",
             "b roles/viewer user:Ann@example.com",
             "//compute.googleapis.com/projects/home/global/backendBuckets/b roles/viewer user:ann@example.com",
         ] {

@@ -1,14 +1,15 @@
 //! The service's limits on one policy, so that a grant that goes over one is refused before anything is written.
 //! Figures: IAM's quotas page.
 
-use alloc::collections::BTreeSet;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::string::String;
 
 use serde_json::Value;
 
+use crate::condition::ConditionDigest;
 use crate::document::{BindingKey, Policy};
-use crate::identity;
+use crate::identity::{self, Identity};
 
 /// All appearances of principals in a policy, those exempted from audit included.
 pub const PRINCIPALS: usize = 1_500;
@@ -19,47 +20,76 @@ pub const GROUPS_AND_DOMAINS: usize = 250;
 /// Bindings of one role to one principal that differ in their condition only.
 pub const CONDITIONS_PER_GRANT: usize = 20;
 
-/// Which limit a policy is over after a change to the binding of `key`, in a sentence; none where it is within all.
-pub fn exceeded(policy: &Policy, key: &BindingKey) -> Option<String> {
-    let mut principals = exempted(policy);
-    let mut groups = BTreeSet::new();
-    let mut domains = 0;
-    for member in policy.bindings().iter().flat_map(members) {
-        principals += 1;
-        if member.starts_with("group:") {
-            groups.insert(identity::canonical(member));
-        } else if member.starts_with("domain:") {
-            domains += 1;
-        }
-    }
-    if principals > PRINCIPALS {
+/// Which limit granting a role to `granted` goes over, in a sentence; none where it is within all. A policy that is over one
+/// already may shrink, and stay.
+pub fn exceeded(before: &Policy, after: &Policy, key: &BindingKey, granted: &[Identity]) -> Option<String> {
+    let (old, new) = (Counts::of(before), Counts::of(after));
+    if new.principals > PRINCIPALS.max(old.principals) {
         return Some(format!(
-            "the policy would name {principals} identities; the service's limit is {PRINCIPALS} (grant the role to a group \
-             instead)"
+            "the policy would name {} identities; the service's limit is {PRINCIPALS} (grant the role to a group instead)",
+            new.principals
         ));
     }
-    let groups_and_domains = groups.len() + domains;
-    if groups_and_domains > GROUPS_AND_DOMAINS {
+    if new.groups_and_domains > GROUPS_AND_DOMAINS.max(old.groups_and_domains) {
         return Some(format!(
-            "the policy would name {groups_and_domains} groups and domains; the service's limit is {GROUPS_AND_DOMAINS}"
+            "the policy would name {} groups and domains; the service's limit is {GROUPS_AND_DOMAINS}",
+            new.groups_and_domains
         ));
     }
-    policy.members(key).into_iter().find_map(|member| {
-        let member = identity::canonical(member);
-        let bindings = policy
-            .bindings()
-            .iter()
-            .filter(|binding| binding.get("role").and_then(Value::as_str) == Some(key.role.as_str()))
-            .filter(|binding| members(binding).any(|other| identity::canonical(other) == member))
-            .count();
-        (bindings > CONDITIONS_PER_GRANT).then(|| {
+    let (old, new) = (conditions(before, key, granted), conditions(after, key, granted));
+    new.into_iter().find_map(|(member, count)| {
+        let is_over = count > CONDITIONS_PER_GRANT.max(old.get(&member).copied().unwrap_or_default());
+        is_over.then(|| {
             format!(
-                "`{member}` would have `{}` in {bindings} bindings with different conditions; the service's limit is \
-                 {CONDITIONS_PER_GRANT}",
+                "`{member}` would have `{}` under {count} different conditions; the service's limit is {CONDITIONS_PER_GRANT}",
                 key.role
             )
         })
     })
+}
+
+struct Counts {
+    principals: usize,
+    groups_and_domains: usize,
+}
+
+impl Counts {
+    fn of(policy: &Policy) -> Self {
+        let mut principals = exempted(policy);
+        let mut groups = BTreeSet::new();
+        let mut domains = 0;
+        for member in policy.bindings().iter().flat_map(members) {
+            principals += 1;
+            if member.starts_with("group:") {
+                groups.insert(identity::canonical(member));
+            } else if member.starts_with("domain:") {
+                domains += 1;
+            }
+        }
+        Self {
+            principals,
+            groups_and_domains: groups.len() + domains,
+        }
+    }
+}
+
+/// Under how many different conditions each of these identities has the role.
+fn conditions(policy: &Policy, key: &BindingKey, granted: &[Identity]) -> BTreeMap<String, usize> {
+    let mut found: BTreeMap<String, BTreeSet<Option<ConditionDigest>>> = granted
+        .iter()
+        .map(|identity| (identity.canonical().into_owned(), BTreeSet::new()))
+        .collect();
+    for (condition, members) in policy.of_role(&key.role) {
+        for member in members {
+            if let Some(conditions) = found.get_mut(identity::canonical(member).as_ref()) {
+                conditions.insert(condition.clone());
+            }
+        }
+    }
+    found
+        .into_iter()
+        .map(|(member, conditions)| (member, conditions.len()))
+        .collect()
 }
 
 fn members(binding: &Value) -> impl Iterator<Item = &str> {
@@ -99,6 +129,7 @@ fn exempted(policy: &Policy) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::IdentityForms;
     use crate::role::Role;
     use alloc::string::ToString;
     use alloc::vec::Vec;
@@ -115,6 +146,15 @@ mod tests {
         Policy::parse(&value.to_string()).unwrap()
     }
 
+    /// What is over where there was nothing before.
+    fn exceeded_by(after: &Policy, granted: &[&str]) -> Option<String> {
+        let granted: Vec<Identity> = granted
+            .iter()
+            .map(|text| Identity::parse(text, IdentityForms::All).unwrap())
+            .collect();
+        exceeded(&policy(json!({})), after, &key(), &granted)
+    }
+
     fn of(kind: &str, count: usize) -> Vec<String> {
         (0..count).map(|n| format!("{kind}:n{n}@example.com")).collect()
     }
@@ -127,9 +167,9 @@ mod tests {
                 "auditConfigs": [{"service": "x", "auditLogConfigs": [{"exemptedMembers": of("user", exempted)}]}],
             }))
         };
-        assert_eq!(exceeded(&with(1_500, 0), &key()), None);
-        assert!(exceeded(&with(1_501, 0), &key()).unwrap().contains("1501"));
-        assert!(exceeded(&with(1_500, 1), &key()).is_some());
+        assert_eq!(exceeded_by(&with(1_500, 0), &[]), None);
+        assert!(exceeded_by(&with(1_501, 0), &[]).unwrap().contains("1501"));
+        assert!(exceeded_by(&with(1_500, 1), &[]).is_some());
     }
 
     #[test]
@@ -140,13 +180,13 @@ mod tests {
                 {"role": "roles/editor", "members": of("group", count)},
             ]}))
         };
-        assert_eq!(exceeded(&groups(250), &key()), None);
-        assert!(exceeded(&groups(251), &key()).unwrap().contains("250"));
+        assert_eq!(exceeded_by(&groups(250), &[]), None);
+        assert!(exceeded_by(&groups(251), &[]).unwrap().contains("250"));
         let domains: Vec<String> = (0..126).map(|n| format!("domain:n{n}.example.com")).collect();
         let twice = policy(json!({"bindings": [
             {"role": "roles/viewer", "members": domains}, {"role": "roles/editor", "members": domains},
         ]}));
-        assert!(exceeded(&twice, &key()).is_some());
+        assert!(exceeded_by(&twice, &[]).is_some());
     }
 
     #[test]
@@ -168,7 +208,26 @@ mod tests {
                 .collect();
             policy(json!({ "bindings": bindings }))
         };
-        assert_eq!(exceeded(&with(20), &key()), None);
-        assert!(exceeded(&with(21), &key()).unwrap().contains("20"));
+        assert_eq!(exceeded_by(&with(20), &["user:A@example.com"]), None);
+        assert!(exceeded_by(&with(21), &["user:a@example.com"]).unwrap().contains("20"));
+        assert_eq!(
+            exceeded_by(&with(21), &["user:other@example.com"]),
+            None,
+            "who is not granted anything is not judged"
+        );
+        let doubled = json!({"role": "roles/viewer", "members": ["user:a@example.com"]});
+        let doubled = policy(json!({"bindings": alloc::vec![doubled; 21]}));
+        assert_eq!(
+            exceeded_by(&doubled, &["user:a@example.com"]),
+            None,
+            "21 bindings of one condition"
+        );
+    }
+
+    #[test]
+    fn a_policy_that_is_over_a_limit_may_shrink() {
+        let with = |count| policy(json!({"bindings": [{"role": "roles/viewer", "members": of("group", count)}]}));
+        assert_eq!(exceeded(&with(300), &with(260), &key(), &[]), None);
+        assert!(exceeded(&with(259), &with(260), &key(), &[]).is_some());
     }
 }

@@ -150,7 +150,11 @@ impl<S: Subject> Prepared<S> {
             Work::Revoke { id } => {
                 let changed = match config.policy_mode {
                     PolicyMode::Merge => S::revoke(policy, &key_of(&id), id.identity.as_ref()),
-                    PolicyMode::Replace => policy.retain_only(None),
+                    // A policy that no longer holds the grant was set anew by another resource, or by somebody else.
+                    PolicyMode::Replace if S::find(policy, &key_of(&id), id.identity.as_ref()).is_some() => {
+                        policy.retain_only(None)
+                    }
+                    PolicyMode::Replace => false,
                 };
                 Ok(Outcome {
                     changed,
@@ -196,12 +200,12 @@ fn apply_grant<S: Subject>(
             after.set_members(&grant.key, args.condition.as_ref(), &grant.identities)
         }
     };
-    if config.policy_mode == PolicyMode::Replace && (changed || after.has_others(&grant.key)) {
+    if config.policy_mode == PolicyMode::Replace && (changed || !after.is_only(&grant.key)) {
         after.retain_only(Some(&grant.key));
         changed = true;
     }
     if changed {
-        if let Some(limit) = limits::exceeded(&after, &grant.key) {
+        if let Some(limit) = limits::exceeded(policy, &after, &grant.key, &grant.identities) {
             return Err(Refusal::Invalid(format!(
                 "`{}`: {limit}; nothing was written for it",
                 grant.target
@@ -292,7 +296,7 @@ fn literal<S: Subject>(config: &Config, policy: &Policy, key: &BindingKey, sough
             .members(key)
             .into_iter()
             .any(|member| !sought.identity.as_ref().is_some_and(|own| own.is(member)));
-    if !has_other_members && !policy.has_others(key) {
+    if !has_other_members && policy.is_only(key) {
         return (true, None);
     }
     let warning = format!(

@@ -96,43 +96,36 @@ impl Grant {
 }
 
 impl Declared {
-    fn known<S: Subject>(self, args: &Args<S>) -> Option<Grant> {
-        let target = self.target?;
-        let role = self.role?;
-        let identities = self.identities?;
+    /// The id, once all that is part of it is known.
+    fn id<S: Subject>(&self, args: &Args<S>) -> Option<GrantId> {
         if !self.condition_known {
             return None;
         }
-        let id = self_id::<S>(&target, &role, args.condition.as_ref(), &identities)?;
+        let identity = match &self.identities {
+            _ if !S::NAMED_IN_ID => None,
+            Some(identities) => Some(identities.first()?.clone()),
+            None => return None,
+        };
+        Some(GrantId {
+            target: self.target.clone()?,
+            role: self.role.clone()?,
+            condition: args.condition.as_ref().map(Condition::digest),
+            identity,
+        })
+    }
+
+    fn known<S: Subject>(self, args: &Args<S>) -> Option<Grant> {
+        let id = self.id(args)?;
         Some(Grant {
-            target,
+            target: id.target.clone(),
             key: BindingKey {
-                role,
+                role: id.role.clone(),
                 condition: id.condition.clone(),
             },
-            identities,
+            identities: self.identities?,
             id,
         })
     }
-}
-
-fn self_id<S: Subject>(
-    target: &Target,
-    role: &Role,
-    condition: Option<&Condition>,
-    identities: &[Identity],
-) -> Option<GrantId> {
-    let identity = match (S::NAMED_IN_ID, identities.first()) {
-        (true, Some(identity)) => Some(identity.clone()),
-        (true, None) => return None,
-        (false, _) => None,
-    };
-    Some(GrantId {
-        target: target.clone(),
-        role: role.clone(),
-        condition: condition.map(Condition::digest),
-        identity,
-    })
 }
 
 fn parse<S: Subject>(
@@ -211,9 +204,8 @@ pub fn check<S: Subject>(
     if let Some(target) = &declared.target {
         args.project = Some(target.project().to_string());
     }
-    let target = declared.target.clone();
-    let id = declared.known(&args).map(|grant| grant.id);
-    let footprint = match (config.policy_mode, &target, &id) {
+    let id = declared.id(&args);
+    let footprint = match (config.policy_mode, &declared.target, &id) {
         (PolicyMode::Replace, Some(target), _) => Some(whole_target(target)),
         (PolicyMode::Merge, _, Some(id)) => Some(grant_footprint(id)),
         _ => None,
@@ -420,6 +412,27 @@ mod tests {
             checked.footprint.unwrap().claim,
             "projects/home/global/backendBuckets/logs"
         );
+    }
+
+    #[test]
+    fn a_bindings_footprint_does_not_wait_for_its_members() {
+        let binding = Args {
+            subject: vec![String::new()],
+            name: "o".into(),
+            role: "roles/x".into(),
+            condition: None,
+            project: None,
+        };
+        let checked = check(
+            TargetKind::EdgeCacheOrigin,
+            &config(),
+            binding,
+            &unknown(&["members[0]"]),
+        )
+        .unwrap();
+        let id = "projects/home/locations/global/edgeCacheOrigins/o/roles/x";
+        assert_eq!(checked.footprint.unwrap().claim, id);
+        assert_eq!(checked.id.as_deref(), Some(id));
     }
 
     #[test]

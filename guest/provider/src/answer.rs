@@ -102,8 +102,10 @@ pub enum Failure {
 pub struct Answer<'a> {
     /// The HTTP status.
     pub status: u16,
-    /// The `retry-after` header.
+    /// The `retry-after` header: seconds, or a date.
     pub retry_after: Option<&'a str>,
+    /// The `date` header, which a date in `retry-after` counts from.
+    pub date: Option<&'a str>,
     /// The body as text.
     pub body: &'a str,
 }
@@ -126,12 +128,12 @@ pub fn failure(step: Step, target: &Target, answer: Answer<'_>) -> Failure {
             code,
             message: text,
             effect,
-            retry_after: Some(retry_after(answer.retry_after)),
+            retry_after: Some(retry_after(answer)),
         })
     };
     let reason = reason.as_deref().unwrap_or_default();
     match answer.status {
-        404 if message.is_some() && !said.starts_with("Method not found") => Failure::NoTarget,
+        404 if is_target(status.as_deref(), reason, said) => Failure::NoTarget,
         404 => fatal(
             Code::FailedPrecondition,
             format!("{at}: {}", unknown_method(target.kind(), message.as_deref())),
@@ -141,16 +143,8 @@ pub fn failure(step: Step, target: &Target, answer: Answer<'_>) -> Failure {
             Effect::None,
             format!("{at}: somebody else changed it meanwhile ({said})"),
         ),
-        429 => again(
-            Code::ResourceExhausted,
-            Effect::None,
-            format!("{at}: a quota is used up ({said})"),
-        ),
-        403 if is_rate_limit(reason, said) => again(
-            Code::ResourceExhausted,
-            Effect::None,
-            format!("{at}: a quota is used up ({said})"),
-        ),
+        429 => again(Code::ResourceExhausted, Effect::None, quota(&at, said)),
+        403 if is_rate_limit(reason, said) => again(Code::ResourceExhausted, Effect::None, quota(&at, said)),
         403 if matches!(reason, "SERVICE_DISABLED" | "accessNotConfigured") => {
             let link = metadata("activationUrl").unwrap_or_else(|| {
                 format!(
@@ -164,6 +158,13 @@ pub fn failure(step: Step, target: &Target, answer: Answer<'_>) -> Failure {
                 format!("{at}: the service is not enabled; enable it at {link} ({said})"),
             )
         }
+        // Something between here and the service, which knows nothing of permissions.
+        403 if message.is_none() => fatal(
+            Code::PermissionDenied,
+            format!(
+                "{at}: it was forbidden without a reason; is the endpoint the service's own, and is there a proxy?"
+            ),
+        ),
         403 => {
             let verb = if step == Step::Read {
                 "getIamPolicy"
@@ -179,16 +180,19 @@ pub fn failure(step: Step, target: &Target, answer: Answer<'_>) -> Failure {
         }
         401 => fatal(
             Code::Unauthenticated,
-            format!("{at}: the service did not accept the credential; it is missing or has expired ({said})"),
+            format!("{at}: the service did not accept the credential; it is missing or has expired: renew it ({said})"),
         ),
-        400 if status.as_deref() == Some("FAILED_PRECONDITION") => {
-            fatal(Code::FailedPrecondition, format!("{at}: {said}"))
-        }
-        408 | 500 | 502 | 503 | 504 => again(
+        408 | 500..=599 => again(
             Code::Unavailable,
             step.effect(),
-            format!("{at}: the service answered {} ({said})", answer.status),
+            format!(
+                "{at}: the service answered {}; if it lasts, try again later ({said})",
+                answer.status
+            ),
         ),
+        400 if status.as_deref() == Some("FAILED_PRECONDITION") => {
+            fatal(Code::FailedPrecondition, format!("{at}: {said}{}", advice(said)))
+        }
         400..=499 => fatal(
             Code::InvalidArgument,
             format!("{at}: the service refused it: {said}{}", advice(said)),
@@ -196,7 +200,7 @@ pub fn failure(step: Step, target: &Target, answer: Answer<'_>) -> Failure {
         300..=399 => fatal(
             Code::FailedPrecondition,
             format!(
-                "{at}: the service answered with a redirect ({}), which is not followed",
+                "{at}: the service answered with a redirect ({}), which is not followed; correct the endpoint",
                 answer.status
             ),
         ),
@@ -207,6 +211,15 @@ pub fn failure(step: Step, target: &Target, answer: Answer<'_>) -> Failure {
             retry_after: None,
         }),
     }
+}
+
+/// Whether a 404 speaks of the target, and not of a path or a method that is not there.
+fn is_target(status: Option<&str>, reason: &str, said: &str) -> bool {
+    (status == Some("NOT_FOUND") || reason == "notFound") && !said.starts_with("Method not found")
+}
+
+fn quota(at: &str, said: &str) -> String {
+    format!("{at}: a quota is used up; if it lasts, ask for more or do less at once ({said})")
 }
 
 /// What a successful answer means whose body is not what it should be.
@@ -271,11 +284,15 @@ fn details(body: &str) -> Details {
     }
 }
 
-/// The header's seconds, in milliseconds. A date or anything else leaves the wait to the host.
-fn retry_after(header: Option<&str>) -> u32 {
-    header
-        .and_then(|text| text.trim().parse::<u32>().ok())
-        .map_or(0, |seconds| seconds.saturating_mul(1_000))
+/// How long the service asks to wait, in milliseconds. What cannot be read leaves the wait to the host.
+fn retry_after(answer: Answer<'_>) -> u32 {
+    let asked = answer.retry_after.map(str::trim).unwrap_or_default();
+    let date = |text| httpdate::parse_http_date(text).ok();
+    let seconds = asked.parse::<u32>().ok().or_else(|| {
+        let wait = date(asked)?.duration_since(date(answer.date?)?).ok()?;
+        u32::try_from(wait.as_secs()).ok()
+    });
+    seconds.unwrap_or(0).saturating_mul(1_000)
 }
 
 fn is_rate_limit(reason: &str, said: &str) -> bool {
@@ -308,19 +325,35 @@ fn unknown_method(kind: TargetKind, message: Option<&str>) -> String {
     )
 }
 
-/// What to do about a refusal that the service words well enough to tell.
+/// What to do about a refusal, by the words that the services use.
 fn advice(said: &str) -> &'static str {
-    if said.contains("is not supported for this resource") {
-        "; choose a role that can be granted on this kind of resource"
-    } else if said.contains("does not exist") {
-        "; correct the identity, or create it first"
-    } else if said.contains("set the type prefix") {
-        "; write the identity with that prefix"
-    } else if said.contains("membership type restrictions") {
-        "; this resource cannot be opened to everybody"
-    } else {
-        ""
-    }
+    const KNOWN: [(&str, &str); 8] = [
+        (
+            "is not supported for this resource",
+            "; choose a role that can be granted on this kind of resource",
+        ),
+        (
+            "exist in the resource's hierarchy",
+            "; correct the role, or create it first",
+        ),
+        ("does not exist", "; correct the identity, or create it first"),
+        ("set the type prefix", "; write the identity with that prefix"),
+        (
+            "membership type restrictions",
+            "; this resource cannot be opened to everybody",
+        ),
+        (
+            "permitted customer",
+            "; name identities of a domain that the organization's policy permits",
+        ),
+        (
+            "larger than the maximum allowed size",
+            "; grant the role to a group instead of each identity",
+        ),
+        ("Policy members must be of the form", "; correct the identity"),
+    ];
+    let known = KNOWN.iter().find(|(words, _)| said.contains(words));
+    known.map_or("; check the identity, the role and the condition", |(_, advice)| advice)
 }
 
 #[cfg(test)]
@@ -338,6 +371,7 @@ mod tests {
             Answer {
                 status,
                 retry_after: Some("3"),
+                date: None,
                 body,
             },
         )
@@ -390,6 +424,8 @@ mod tests {
             (502, Code::Unavailable),
             (503, Code::Unavailable),
             (504, Code::Unavailable),
+            (501, Code::Unavailable),
+            (520, Code::Unavailable),
         ] {
             let error = error(Step::Write, status, "<html>");
             assert_eq!((error.code, error.retry_after), (code, Some(3_000)), "{status}");
@@ -464,6 +500,58 @@ mod tests {
                 .message
                 .contains("correct the identity")
         );
+    }
+
+    #[test]
+    fn each_refusal_has_its_own_advice() {
+        for (said, advice) in [
+            (
+                "Role (roles/x) does not exist in the resource's hierarchy.",
+                "correct the role",
+            ),
+            (
+                "Account a@b.c is of type \"group\". Please set the type prefix to be \"group:\".",
+                "with that prefix",
+            ),
+            (
+                "The number of members in the policy (1,501) is larger than the maximum allowed size 1,500.",
+                "a group",
+            ),
+            ("Request contains an invalid argument.", "check the identity"),
+        ] {
+            assert!(
+                error(Step::Write, 400, &one_platform(400, "INVALID_ARGUMENT", said))
+                    .message
+                    .contains(advice),
+                "{said}"
+            );
+        }
+        let said = "One or more users named in the policy do not belong to a permitted customer.";
+        let policy = error(Step::Write, 400, &one_platform(400, "FAILED_PRECONDITION", said));
+        assert!(policy.message.contains("organization's policy") && policy.retry_after.is_none());
+        assert!(!error(Step::Read, 403, "<html>").message.contains("lacks"));
+    }
+
+    #[test]
+    fn the_wait_is_in_seconds_or_until_a_date() {
+        let wait = |asked, date| {
+            let answer = Answer {
+                status: 429,
+                retry_after: asked,
+                date,
+                body: "",
+            };
+            match failure(Step::Read, &target(), answer) {
+                Failure::Error(error) => error.retry_after.unwrap(),
+                Failure::NoTarget => panic!("taken for a missing target"),
+            }
+        };
+        let date = Some("Fri, 20 Nov 2026 15:00:00 GMT");
+        assert_eq!(wait(Some("7"), None), 7_000);
+        assert_eq!(wait(Some("Fri, 20 Nov 2026 15:01:00 GMT"), date), 60_000);
+        assert_eq!(wait(Some("Fri, 20 Nov 2026 14:00:00 GMT"), date), 0);
+        assert_eq!(wait(Some("soon"), date), 0);
+        assert_eq!(wait(None, None), 0);
     }
 
     #[test]

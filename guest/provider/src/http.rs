@@ -2,7 +2,7 @@
 
 use bindery_policy::config::Config;
 use bindery_policy::document::Policy;
-use bindery_policy::target::Target;
+use bindery_policy::target::{Target, TargetKind};
 use serde_json::Value;
 use waki::{Client, ErrorCode, RequestBuilder};
 
@@ -20,7 +20,12 @@ impl Service for Http<'_> {
     fn read(&mut self, target: &Target) -> Result<Policy, Failure> {
         let url = request::read_url(&self.config.origin(target.kind()), target);
         let body = send(Step::Read, target, Client::new().get(&url))?;
-        Policy::parse(&body).map_err(|error| Failure::Error(answer::not_a_policy(target, &body, &error)))
+        let policy =
+            Policy::parse(&body).map_err(|error| Failure::Error(answer::not_a_policy(target, &body, &error)))?;
+        Ok(match target.kind() {
+            TargetKind::BackendBucket => policy,
+            TargetKind::MigrationJob | TargetKind::EdgeCacheOrigin => policy.keeping_audit(),
+        })
     }
 
     fn write(&mut self, target: &Target, body: String) -> Result<String, Failure> {
@@ -56,19 +61,31 @@ fn send(step: Step, target: &Target, request: RequestBuilder) -> Result<String, 
         .send()
         .map_err(|error| lost(step, target, &error.to_string(), error.downcast_ref::<ErrorCode>()))?;
     let status = response.status_code();
-    let retry_after = response
-        .header("retry-after")
-        .and_then(|value| value.to_str().ok().map(String::from));
+    let header = |name: &str| {
+        response
+            .header(name)
+            .and_then(|value| value.to_str().ok().map(String::from))
+    };
+    let (retry_after, date) = (header("retry-after"), header("date"));
     let body = response
         .body()
         .map_err(|error| lost(step, target, &error.to_string(), error.downcast_ref::<ErrorCode>()))?;
-    let body = String::from_utf8_lossy(&body).into_owned();
+    let body = match String::from_utf8(body) {
+        Ok(body) => body,
+        // What cannot be read exactly must not be written back.
+        Err(_) if (200..300).contains(&status) => {
+            let why = "its answer is not UTF-8";
+            return Err(Failure::Error(answer::unreadable(step, target, "", why)));
+        }
+        Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
+    };
     if (200..300).contains(&status) {
         return Ok(body);
     }
     let answer = Answer {
         status,
         retry_after: retry_after.as_deref(),
+        date: date.as_deref(),
         body: &body,
     };
     Err(answer::failure(step, target, answer))

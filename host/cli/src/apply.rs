@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bindery_resource::Urn;
 use bindery_sandbox::operation::Resource;
-use bindery_sandbox::{Deleted, OperationError};
-use bindery_stack::{Action, Deployment, OperationType, Plan, ResourceState, Step};
+use bindery_sandbox::{DeleteReason, Deleted, OperationError};
+use bindery_stack::{Action, Deployment, OperationType, PendingOperation, Plan, ResourceState, Step};
 
 use crate::report::Report;
 use crate::schedule::{self, End};
@@ -24,7 +24,11 @@ pub struct Apply {
     /// What a person sees.
     pub report: Report,
     /// Resources that were to be made or changed, and were not.
-    pub failed: Mutex<HashSet<Urn>>,
+    failed: Mutex<HashSet<Urn>>,
+    /// Resources that were replaced: that their old selves go is part of it.
+    replaced: Mutex<HashSet<Urn>>,
+    /// Resources whose last operation could not be settled: they are left alone.
+    unsettled: HashSet<Urn>,
 }
 
 /// Carries a plan out. True if all of it was done.
@@ -49,9 +53,15 @@ pub async fn apply(context: &Arc<Apply>, plan: Plan, parallel: usize) -> bool {
             deletions.push(deletion(resource));
         }
     }
+    let (kept, deletions): (Vec<Step>, Vec<Step>) =
+        deletions.into_iter().partition(|step| context.is_needed(&step.urn));
+    for step in &kept {
+        context.fail(&step.urn);
+        context.report.skipped(&step.urn);
+    }
     let after = dependents(&deletions);
     let deleted = run(context, deletions, &after, parallel).await;
-    made && deleted
+    made && deleted && kept.is_empty()
 }
 
 fn deletion(resource: ResourceState) -> Step {
@@ -61,6 +71,7 @@ fn deletion(resource: ResourceState) -> Step {
         inputs: resource.inputs.clone(),
         id: Some(resource.id.clone()),
         dependencies: resource.dependencies.clone(),
+        position: None,
         old: Some(resource),
     }
 }
@@ -77,9 +88,11 @@ async fn run(context: &Arc<Apply>, steps: Vec<Step>, after: &[Vec<usize>], paral
         }
     })
     .await;
-    for (step, _) in steps.iter().zip(&ends).filter(|(_, end)| **end == End::Skipped) {
+    for (step, end) in steps.iter().zip(&ends).filter(|(_, end)| **end != End::Done) {
         context.fail(&step.urn);
-        context.report.skipped(&step.urn);
+        if *end == End::Skipped {
+            context.report.skipped(&step.urn);
+        }
     }
     ends.iter().all(|end| *end == End::Done)
 }
@@ -112,6 +125,26 @@ fn same(one: &ResourceState, other: &ResourceState) -> bool {
 }
 
 impl Apply {
+    /// What carrying out needs, before anything was done.
+    pub fn new(session: Session, store: Store, report: Report, unsettled: HashSet<Urn>) -> Self {
+        Self {
+            session,
+            store,
+            report,
+            failed: Mutex::new(unsettled.clone()),
+            replaced: Mutex::default(),
+            unsettled,
+        }
+    }
+
+    /// Whether a resource that failed, and stays as it was, depends on this one.
+    fn is_needed(&self, urn: &Urn) -> bool {
+        let resources = self.store.deployment().resources;
+        resources
+            .iter()
+            .any(|resource| resource.dependencies.contains(urn) && self.has_failed(&resource.urn))
+    }
+
     fn fail(&self, urn: &Urn) {
         self.failed
             .lock()
@@ -125,16 +158,21 @@ impl Apply {
 
     /// Carries one step out. What fails is reported, and leaves the state as it says.
     async fn step(&self, step: &Step) -> End {
+        if self.unsettled.contains(&step.urn) {
+            return End::Failed;
+        }
         let ended = match &step.action {
             Action::Same => self.note(step).await,
             Action::Create => self.create(step).await,
             Action::Update(_) => self.update(step).await,
-            Action::Replace(diff) if diff.delete_before_replace => match self.delete(step).await {
-                Ok(_) => self.create(step).await,
-                Err(error) => Err(error),
-            },
+            Action::Replace(diff) if diff.delete_before_replace => {
+                match self.delete(step, DeleteReason::BeforeReplacement).await {
+                    Ok(_) => self.create(step).await,
+                    Err(error) => Err(error),
+                }
+            }
             Action::Replace(_) => self.create(step).await,
-            Action::Delete => self.delete(step).await,
+            Action::Delete => self.delete(step, DeleteReason::NotDeclared).await,
         };
         match ended {
             Ok(None) => End::Done,
@@ -151,7 +189,7 @@ impl Apply {
             }
             Err(message) => {
                 self.fail(&step.urn);
-                self.report.failed(&step.urn, &message);
+                self.report.failed(step, &message);
                 End::Failed
             }
         }
@@ -190,35 +228,35 @@ impl Apply {
             dependencies: step.dependencies.clone(),
             delete: false,
         };
-        self.store
-            .begin(OperationType::Creating, meant.clone())
-            .await
-            .map_err(unwritten)?;
+        let begun = self.begin(OperationType::Creating, &meant).await?;
         let context = self.context(&step.urn);
         let created = self
             .session
             .tenant
-            .create(&self.session.run, &context, &step.urn, step.urn.token(), &step.inputs)
+            .create(&context, step.urn.token(), &step.inputs)
             .await;
         match created {
             Ok(Resource { id, outputs }) => {
                 let made = ResourceState { id, outputs, ..meant };
+                if matches!(step.action, Action::Replace(_)) {
+                    self.replaced
+                        .lock()
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .insert(step.urn.clone());
+                }
                 self.store
-                    .end(&step.urn, |deployment| put(deployment, made))
+                    .end(&begun, |deployment| put(deployment, made))
                     .await
                     .map_err(unwritten)?;
                 Ok(Some("created"))
             }
-            Err(error) => Err(self.ended(&step.urn, error).await),
+            Err(error) => Err(self.ended(&begun, error).await),
         }
     }
 
     async fn update(&self, step: &Step) -> Result<Option<&'static str>, String> {
         let old = step.old.clone().ok_or("there is nothing to update")?;
-        self.store
-            .begin(OperationType::Updating, old.clone())
-            .await
-            .map_err(unwritten)?;
+        let begun = self.begin(OperationType::Updating, &old).await?;
         let context = self.context(&step.urn);
         let updated = self
             .session
@@ -235,7 +273,7 @@ impl Apply {
                     ..old
                 };
                 self.store
-                    .end(&step.urn, |deployment| {
+                    .end(&begun, |deployment| {
                         for resource in deployment
                             .resources
                             .iter_mut()
@@ -248,26 +286,23 @@ impl Apply {
                     .map_err(unwritten)?;
                 Ok(Some("updated"))
             }
-            Err(error) => Err(self.ended(&step.urn, error).await),
+            Err(error) => Err(self.ended(&begun, error).await),
         }
     }
 
-    async fn delete(&self, step: &Step) -> Result<Option<&'static str>, String> {
+    async fn delete(&self, step: &Step, reason: DeleteReason) -> Result<Option<&'static str>, String> {
         let old = step.old.clone().ok_or("there is nothing to delete")?;
-        self.store
-            .begin(OperationType::Deleting, old.clone())
-            .await
-            .map_err(unwritten)?;
+        let begun = self.begin(OperationType::Deleting, &old).await?;
         let context = self.context(&step.urn);
         let (session, token) = (&self.session, step.urn.token());
         let deleted = session
             .tenant
-            .delete(&session.run, &context, &step.urn, token, &old.id, &old.outputs)
+            .delete(&session.run, &context, &step.urn, token, &old.id, &old.outputs, reason)
             .await;
         let what = match deleted {
             Ok(Deleted::Removed) => "deleted",
-            Ok(Deleted::KeptFor(owner)) if owner != step.urn && self.has_failed(&owner) => {
-                self.store.end(&step.urn, |_| {}).await.map_err(unwritten)?;
+            Ok(Deleted::KeptFor(owner)) if self.has_failed(&owner) => {
+                self.store.end(&begun, |_| {}).await.map_err(unwritten)?;
                 return Err(format!(
                     "its grant is declared by `{}` now, which failed; it stays in the state",
                     owner.name()
@@ -282,24 +317,34 @@ impl Apply {
                 "handed over"
             }
             Ok(Deleted::KeptFor(_)) => "deleted",
-            Err(error) => return Err(self.ended(&step.urn, error).await),
+            Err(error) => return Err(self.ended(&begun, error).await),
         };
         self.store
-            .end(&step.urn, |deployment| {
+            .end(&begun, |deployment| {
                 deployment.resources.retain(|resource| !same(resource, &old))
             })
             .await
             .map_err(unwritten)?;
-        // A replacement has been told of already.
-        Ok((!old.delete).then_some(what))
+        let replaced = self.replaced.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok((!old.delete || !replaced.contains(&step.urn)).then_some(what))
+    }
+
+    /// Notes that an operation is begun, before its first request.
+    async fn begin(&self, kind: OperationType, resource: &ResourceState) -> Result<PendingOperation, String> {
+        let begun = PendingOperation {
+            kind,
+            resource: resource.clone(),
+        };
+        self.store.begin(&begun).await.map_err(unwritten)?;
+        Ok(begun)
     }
 
     /// Notes that an operation failed. One whose effect is not known stays pending: the next run finds out.
-    async fn ended(&self, urn: &Urn, error: OperationError) -> String {
+    async fn ended(&self, begun: &PendingOperation, error: OperationError) -> String {
         if error.may_have_effect {
             return format!("{error}; whether it took effect is not known, and the next run will find out");
         }
-        match self.store.end(urn, |_| {}).await {
+        match self.store.end(begun, |_| {}).await {
             Ok(()) => error.to_string(),
             Err(unwritable) => format!("{error}; {}", unwritten(unwritable)),
         }

@@ -3,10 +3,10 @@
 use std::collections::HashSet;
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use bindery_emulator::{Emulator, Options};
-use bindery_resource::PropertyMap;
+use bindery_resource::{PropertyMap, Urn};
 use bindery_stack::state::Owner;
 use bindery_stack::{Deployment, Plan, Provider, ResourceState, StackFile, plan};
 use tokio::task::JoinSet;
@@ -34,7 +34,7 @@ impl Stack {
             .map_err(|error| Failure::input(format!("the stack file {shown} cannot be read: {error}")))?;
         let file = StackFile::parse(&text).map_err(|wrong| Failure::diagnostics(&target.file, wrong))?;
         let state_dir = target.state_dir.clone().unwrap_or_else(|| beside(&target.file));
-        let paths = Paths::new(&state_dir, &file.name, &target.stack);
+        let paths = Paths::new(&state_dir, &file.name, &target.stack, target.emulate);
         let owner = Owner {
             project: file.name.clone(),
             stack: target.stack.clone(),
@@ -63,25 +63,20 @@ fn beside(file: &Path) -> PathBuf {
 /// Makes what the stack file declares so.
 pub async fn up(target: &Target) -> Result<(), Failure> {
     let stack = Stack::open(target)?;
-    let session = Session::start(target, None, &stack.paths.policies()).await?;
-    let declared = stack.plan(target, &session, &Deployment::default()).await;
-    // What is wrong with the file is said before anything is touched.
-    declared?;
     let store = Store::open(stack.paths.clone(), stack.owner.clone())?;
+    let session = Session::start(target, None, Some(&stack.paths.policies())).await?;
+    // What is wrong with the file is said before anything is asked of a service.
+    stack.plan(target, &session, &Deployment::default()).await?;
     stack.heading("Updating");
-    settle(&session, &store).await?;
+    let unsettled = settle(&session, &store).await?;
     let plan = stack.plan(target, &session, &store.deployment()).await?;
-    show::plan(&plan);
-    if !plan.is_empty() && !agreed(target)? {
-        return Ok(());
-    }
-    carry_out(target, session, store, plan).await
+    carry_out(target, session, store, plan, unsettled).await
 }
 
 /// Shows what `up` would do.
 pub async fn preview(target: &Target) -> Result<(), Failure> {
     let stack = Stack::open(target)?;
-    let session = Session::start(target, None, &stack.paths.policies()).await?;
+    let session = Session::start(target, None, None).await?;
     let deployment = stack.paths.load(&stack.owner)?;
     stack.heading("Previewing");
     if !deployment.pending_operations.is_empty() {
@@ -96,42 +91,48 @@ pub async fn destroy(target: &Target) -> Result<(), Failure> {
     let stack = Stack::open(target)?;
     let store = Store::open(stack.paths.clone(), stack.owner.clone())?;
     let kept = store.deployment().config;
-    let session = Session::start(target, Some(&kept), &stack.paths.policies()).await?;
+    let session = Session::start(target, Some(&kept), Some(&stack.paths.policies())).await?;
     stack.heading("Destroying");
-    settle(&session, &store).await?;
+    let unsettled = settle(&session, &store).await?;
     let plan = Plan::destroy(&store.deployment());
+    carry_out(target, session, store, plan, unsettled).await
+}
+
+/// Shows a plan, asks, and does it.
+async fn carry_out(
+    target: &Target,
+    session: Session,
+    store: Store,
+    plan: Plan,
+    unsettled: HashSet<Urn>,
+) -> Result<(), Failure> {
     show::plan(&plan);
-    if !plan.is_empty() && !agreed(target)? {
+    let has_work = !plan.is_empty();
+    if has_work && !agreed(target)? {
         return Ok(());
     }
-    carry_out(target, session, store, plan).await
-}
-
-async fn carry_out(target: &Target, session: Session, store: Store, plan: Plan) -> Result<(), Failure> {
-    let config = session.config.clone();
-    if !plan.is_empty() && store.deployment().config != config {
-        keep_config(&store, config).await?;
+    // Also where nothing else changes: a later refresh or destroy goes by it.
+    if store.deployment().config != session.config {
+        let config = session.config.clone();
+        noted(store.commit(|deployment| deployment.config = config).await)?;
     }
     stop_on_interrupt(&session);
-    let context = Arc::new(Apply {
-        session,
-        store,
-        report: Report::new(),
-        failed: Mutex::new(HashSet::new()),
-    });
-    let has_work = !plan.is_empty();
+    let is_settled = unsettled.is_empty();
+    let context = Arc::new(Apply::new(session, store, Report::new(&target.file), unsettled));
     let is_done = apply(&context, plan, target.parallel.into()).await;
     if has_work {
-        let sorted = context.store.commit(Deployment::sort).await;
-        sorted.map_err(|error| Failure::run(format!("the state cannot be written: {error}")))?;
+        noted(context.store.commit(Deployment::sort).await)?;
     }
     println!("{}", context.report.summary());
-    if is_done { Ok(()) } else { Err(Failure::reported()) }
+    if is_done && is_settled {
+        Ok(())
+    } else {
+        Err(Failure::reported())
+    }
 }
 
-async fn keep_config(store: &Store, config: PropertyMap) -> Result<(), Failure> {
-    let kept = store.commit(|deployment| deployment.config = config).await;
-    kept.map_err(|error| Failure::run(format!("the state cannot be written: {error}")))
+fn noted(written: io::Result<()>) -> Result<(), Failure> {
+    written.map_err(|error| Failure::run(format!("the state cannot be written: {error}")))
 }
 
 /// Reads what exists, and notes what has changed.
@@ -139,13 +140,12 @@ pub async fn refresh(target: &Target) -> Result<(), Failure> {
     let stack = Stack::open(target)?;
     let store = Store::open(stack.paths.clone(), stack.owner.clone())?;
     let kept = store.deployment().config;
-    let session = Arc::new(Session::start(target, Some(&kept), &stack.paths.policies()).await?);
+    let session = Arc::new(Session::start(target, Some(&kept), Some(&stack.paths.policies())).await?);
     stack.heading("Refreshing");
-    settle(&session, &store).await?;
+    let mut is_done = settle(&session, &store).await?.is_empty();
     stop_on_interrupt(&session);
     let resources = store.deployment().resources;
     let found = read_all(&session, &resources, target.parallel.into()).await;
-    let mut is_done = true;
     let mut drifted = 0;
     let mut refreshed = Vec::new();
     for (resource, found) in resources.into_iter().zip(found) {
@@ -170,13 +170,14 @@ pub async fn refresh(target: &Target) -> Result<(), Failure> {
         }
     }
     match drifted {
+        0 if !is_done => {}
         0 => println!("nothing has changed"),
         1 => println!("1 resource has changed; `up` mends it"),
         count => println!("{count} resources have changed; `up` mends them"),
     }
-    if refreshed != store.deployment().resources && agreed(target)? {
-        let noted = store.commit(|deployment| deployment.resources = refreshed).await;
-        noted.map_err(|error| Failure::run(format!("the state cannot be written: {error}")))?;
+    // What a person would not call a change, a new etag or another spelling, is noted without a word.
+    if refreshed != store.deployment().resources && (drifted == 0 || agreed(target)?) {
+        noted(store.commit(|deployment| deployment.resources = refreshed).await)?;
     }
     if is_done { Ok(()) } else { Err(Failure::reported()) }
 }
@@ -224,7 +225,8 @@ async fn show_drift(session: &Session, old: &ResourceState, found: &ResourceStat
             return false;
         }
     };
-    if diff.changes.is_empty() {
+    // What is read in the same words has not changed, whatever the configuration's defaults are by now.
+    if diff.changes.is_empty() || old.outputs == found.outputs {
         return false;
     }
     anstream::println!("{YELLOW} ~ {}{YELLOW:#}  {}", old.urn.name(), old.urn.token());

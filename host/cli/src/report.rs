@@ -1,25 +1,29 @@
 //! What a person sees while operations run, and what they came to.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use bindery_resource::Urn;
 use bindery_sandbox::Event;
+use bindery_stack::Step;
 
 use crate::show::{BOLD_RED, YELLOW};
 
 /// Tells of operations as they end, and counts them.
 #[derive(Debug)]
 pub struct Report {
+    file: PathBuf,
     started: Instant,
     counts: Mutex<BTreeMap<&'static str, usize>>,
 }
 
 impl Report {
-    /// A report of what begins now.
-    pub fn new() -> Self {
+    /// A report of what begins now, for the resources of a stack file.
+    pub fn new(file: &Path) -> Self {
         Self {
+            file: file.to_path_buf(),
             started: Instant::now(),
             counts: Mutex::default(),
         }
@@ -32,8 +36,14 @@ impl Report {
     }
 
     /// A resource's operation failed.
-    pub fn failed(&self, urn: &Urn, message: &str) {
-        anstream::eprintln!("{BOLD_RED}error{BOLD_RED:#}: resource `{}`: {message}", urn.name());
+    pub fn failed(&self, step: &Step, message: &str) {
+        let place = step
+            .position
+            .map_or_else(String::new, |position| format!("{}:{position}: ", self.file.display()));
+        anstream::eprintln!(
+            "{BOLD_RED}error{BOLD_RED:#}: {place}resource `{}`: {message}",
+            step.urn.name()
+        );
         self.count("failed");
     }
 

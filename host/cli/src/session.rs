@@ -37,8 +37,8 @@ pub struct Session {
 
 impl Session {
     /// Loads and configures the built-in provider. `kept` is the configuration that the state has, which counts for what
-    /// this run does not set; `policies` is where an emulator keeps its policies.
-    pub async fn start(target: &Target, kept: Option<&PropertyMap>, policies: &Path) -> Result<Self, Failure> {
+    /// this run does not set; `policies` is where an emulator keeps its policies, and none where nothing will be called.
+    pub async fn start(target: &Target, kept: Option<&PropertyMap>, policies: Option<&Path>) -> Result<Self, Failure> {
         let runtime =
             Runtime::new().map_err(|error| Failure::run(format!("no WebAssembly on this machine: {error:#}")))?;
         let component = runtime.load(bindery_components::PROVIDER).map_err(Failure::run)?;
@@ -53,16 +53,18 @@ impl Session {
             let key = key.strip_prefix(&format!("{}:", component.name)).unwrap_or(key);
             config.insert(key.to_string(), typed(&component.config, key, value)?);
         }
-        let mut origins = manifest.allowed_origins(variable).map_err(Failure::input)?;
         let mut endpoints = PropertyMap::new();
-        let emulator = if target.emulate {
-            Some(emulate(policies).await?)
-        } else {
-            None
+        let emulator = match policies.filter(|_| target.emulate) {
+            Some(policies) => Some(emulate(policies).await?),
+            None => None,
+        };
+        let mut origins = match &emulator {
+            // Nothing but the emulator is called, and it gets no credential.
+            Some(emulator) => vec![without_credential(&emulator.origin())?],
+            None if target.emulate => manifest.allowed_origins(|_| None).map_err(Failure::input)?,
+            None => manifest.allowed_origins(variable).map_err(Failure::input)?,
         };
         if let Some(emulator) = &emulator {
-            // Nothing but the emulator is called.
-            origins = vec![without_credential(&emulator.origin())?];
             for key in endpoint_keys(&component.config) {
                 endpoints.insert(key, Value::String(emulator.origin()));
             }
@@ -77,8 +79,10 @@ impl Session {
                     Failure::input(format!("--endpoint: there is no service `{service}`"))
                         .with_hint(format!("the services are `{}`", services.join("`, `")))
                 })?;
-            origins.push(without_credential(origin)?);
-            endpoints.insert(key, Value::String(origin.clone()));
+            let allowed = without_credential(origin)?;
+            endpoints.insert(key, Value::String(allowed.origin.to_string()));
+            origins.retain(|other| other.origin != allowed.origin);
+            origins.push(allowed);
         }
         let mut configured = config.clone();
         configured.extend(endpoints);

@@ -1,5 +1,7 @@
 //! What an interrupted run left: operations that were begun, and whose end nobody saw. One read each tells.
 
+use std::collections::HashSet;
+
 use bindery_resource::Urn;
 use bindery_stack::{Deployment, OperationType, PendingOperation, ResourceState};
 
@@ -9,36 +11,41 @@ use crate::report::Report;
 use crate::session::Session;
 use crate::store::Store;
 
-/// Settles every pending operation, and writes what was found.
-pub async fn settle(session: &Session, store: &Store) -> Result<(), Failure> {
-    for PendingOperation { kind, resource } in store.deployment().pending_operations {
+/// Settles every pending operation, and writes what was found. Gives the resources of those that could not be: they stay
+/// pending, and are left alone by this run.
+pub async fn settle(session: &Session, store: &Store) -> Result<HashSet<Urn>, Failure> {
+    let mut unsettled = HashSet::new();
+    for pending in store.deployment().pending_operations {
+        let PendingOperation { kind, resource } = pending.clone();
         let urn = resource.urn.clone();
         if kind == OperationType::Creating && resource.id.is_empty() {
-            Report::warn(
-                &urn,
-                "an earlier run was stopped while it created this, and cannot say whether it exists; check by hand",
-            );
-            store.end(&urn, |_| {}).await.map_err(unwritten)?;
+            let message =
+                "an earlier run was stopped while it created this, and cannot say whether it exists; check by hand";
+            Report::warn(&urn, message);
+            store.end(&pending, |_| {}).await.map_err(unwritten)?;
             continue;
         }
-        let found = read(session, kind, &resource).await.map_err(|error| {
-            Failure::run(format!(
-                "resource `{}`: an earlier run was stopped while it worked on this, and what became of it cannot be found \
-                 out: {error}",
-                urn.name()
-            ))
-        })?;
-        println!(
-            "   {}: settled after an interrupted run: {}",
-            urn.name(),
-            if found.is_some() { "there" } else { "not there" }
-        );
+        let found = match read(session, kind, &resource).await {
+            Ok(found) => found,
+            Err(error) => {
+                let message = format!(
+                    "resource `{}`: an earlier run was stopped while it worked on this, and what became of it cannot be \
+                     found out: {error}",
+                    urn.name()
+                );
+                Failure::run(message).report();
+                unsettled.insert(urn);
+                continue;
+            }
+        };
+        let what = if found.is_some() { "there" } else { "not there" };
+        println!("   {}: settled after an interrupted run: {what}", urn.name());
         store
-            .end(&urn, |deployment| note(deployment, kind, &urn, &resource, found))
+            .end(&pending, |deployment| note(deployment, kind, &urn, &resource, found))
             .await
             .map_err(unwritten)?;
     }
-    Ok(())
+    Ok(unsettled)
 }
 
 async fn read(

@@ -6,13 +6,12 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use bindery_resource::Urn;
 use bindery_stack::state::Owner;
-use bindery_stack::{Deployment, OperationType, PendingOperation, ResourceState};
+use bindery_stack::{Deployment, PendingOperation};
 
 use crate::failure::Failure;
 
-/// Where a stack's files are.
+/// Where a stack's files are. What was made on emulated services has a state of its own: it says nothing of the real ones.
 #[derive(Debug, Clone)]
 pub struct Paths {
     folder: PathBuf,
@@ -20,26 +19,27 @@ pub struct Paths {
 }
 
 impl Paths {
-    /// Those of a stack of a project.
-    pub fn new(state_dir: &Path, project: &str, stack: &str) -> Self {
+    /// Those of a stack of a project, on the real services or on emulated ones.
+    pub fn new(state_dir: &Path, project: &str, stack: &str, emulate: bool) -> Self {
+        let folder = state_dir.join(project).join(stack);
         Self {
-            folder: state_dir.join(project),
+            folder: if emulate { folder.join("emulated") } else { folder },
             stack: stack.to_string(),
         }
     }
 
     /// The state.
     pub fn state(&self) -> PathBuf {
-        self.folder.join(format!("{}.json", self.stack))
+        self.folder.join("state.json")
     }
 
     /// What the emulator holds for this stack.
     pub fn policies(&self) -> PathBuf {
-        self.folder.join(format!("{}.policies.json", self.stack))
+        self.folder.join("policies.json")
     }
 
     fn lock(&self) -> PathBuf {
-        self.folder.join(format!("{}.lock", self.stack))
+        self.folder.join("lock")
     }
 
     /// Reads the state; an empty one where there is none yet.
@@ -131,7 +131,7 @@ impl Store {
         let (text, version) = {
             let mut held = self.held();
             held.deployment.time = jiff::Timestamp::now().to_string();
-            (held.deployment.to_text(&self.owner), held.version)
+            (held.deployment.to_text(&self.owner)?, held.version)
         };
         replace_file(&self.paths.state(), text.as_bytes())?;
         *written = version;
@@ -139,19 +139,15 @@ impl Store {
     }
 
     /// Notes that an operation is begun.
-    pub async fn begin(&self, kind: OperationType, resource: ResourceState) -> io::Result<()> {
-        self.commit(|deployment| {
-            deployment.pending_operations.push(PendingOperation { kind, resource });
-        })
-        .await
+    pub async fn begin(&self, operation: &PendingOperation) -> io::Result<()> {
+        self.commit(|deployment| deployment.pending_operations.push(operation.clone()))
+            .await
     }
 
-    /// Notes an operation's outcome.
-    pub async fn end(&self, urn: &Urn, outcome: impl FnOnce(&mut Deployment)) -> io::Result<()> {
+    /// Notes an operation's outcome. Another pending operation of the same resource stays.
+    pub async fn end(&self, ended: &PendingOperation, outcome: impl FnOnce(&mut Deployment)) -> io::Result<()> {
         self.commit(|deployment| {
-            deployment
-                .pending_operations
-                .retain(|operation| operation.resource.urn != *urn);
+            deployment.pending_operations.retain(|operation| operation != ended);
             outcome(deployment);
         })
         .await

@@ -47,13 +47,14 @@ impl Answer {
         }
     }
 
-    /// There is no such method, which says nothing about the target.
-    pub fn no_method() -> Self {
-        Self {
-            status: 404,
-            body: json!({"error": {"code": 404, "message": "Method not found.", "status": "NOT_FOUND"}}),
-            retry_after: None,
-        }
+    /// There is no such method, which says nothing about the target. The error has the shape of the path's service.
+    pub fn no_method(path: &str) -> Self {
+        let service = if path.starts_with("/compute/") {
+            Service::Compute
+        } else {
+            Service::Datamigration
+        };
+        Self::error(service, &ServiceError::new(Kind::NotFound, "Method not found."))
     }
 }
 

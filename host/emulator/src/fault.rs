@@ -12,12 +12,16 @@ pub struct Faults {
     pub seed: u64,
     /// Reads are spared.
     pub writes_only: bool,
-    /// Every answer comes after this many milliseconds.
+    /// An answer comes only after `latency_ms`. Unless it is set, every answer does.
+    pub latency: Option<f64>,
+    /// How many milliseconds.
     pub latency_ms: u64,
     /// A write is answered with 409 though its etag is right.
     pub conflict: f64,
     /// 429 with `retry-after`.
     pub too_many_requests: f64,
+    /// What that says, in seconds.
+    pub retry_after_seconds: u32,
     /// 503, and nothing was done.
     pub unavailable_before: f64,
     /// 503, and the write was done.
@@ -61,6 +65,13 @@ impl Draw {
     /// A draw from a seed.
     pub fn new(seed: u64) -> Self {
         Self(Mutex::new(fastrand::Rng::with_seed(seed)))
+    }
+
+    /// How many milliseconds one answer is late.
+    pub fn latency(&self, faults: &Faults) -> u64 {
+        let mut random = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_late = faults.latency.is_none_or(|probability| random.f64() < probability);
+        if is_late { faults.latency_ms } else { 0 }
     }
 
     /// The fault of one request, if any. Reads cannot conflict.

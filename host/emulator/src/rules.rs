@@ -14,7 +14,7 @@ type Checked<T> = Result<T, ServiceError>;
 const POLICY_FIELDS: [&str; 5] = ["version", "bindings", "etag", "auditConfigs", "iamOwned"];
 const BINDING_FIELDS: [&str; 4] = ["role", "members", "condition", "bindingId"];
 const CONDITION_FIELDS: [&str; 4] = ["title", "description", "expression", "location"];
-const MEMBER_TYPES: [&str; 10] = [
+const MEMBER_TYPES: [&str; 11] = [
     "user",
     "serviceAccount",
     "group",
@@ -24,6 +24,7 @@ const MEMBER_TYPES: [&str; 10] = [
     "projectViewer",
     "principal",
     "principalSet",
+    "principalHierarchy",
     "deleted",
 ];
 
@@ -74,6 +75,9 @@ pub fn set_request(service: Service, body: &[u8], current: &Map<String, Value>) 
         Service::Datamigration | Service::Networkservices => &["policy", "updateMask"],
     };
     no_unknown("", &body, known, &Map::new())?;
+    if body.get("updateMask").is_some_and(|mask| !mask.is_string()) {
+        return Err(ServiceError::invalid("Invalid value at 'update_mask' (TYPE_STRING)."));
+    }
     let Some(Value::Object(policy)) = body.remove("policy") else {
         return Err(ServiceError::invalid(
             "Invalid value at 'policy': a policy is required.",
@@ -89,7 +93,7 @@ pub fn set_request(service: Service, body: &[u8], current: &Map<String, Value>) 
             .any(|binding| binding.get("condition").is_some_and(|condition| !condition.is_null()))
     };
     version(&policy, has_conditions(&policy) || has_conditions(current))?;
-    limits(&bindings)?;
+    limits(&bindings, exempted(&policy)?)?;
     Ok(SetRequest { policy, etag })
 }
 
@@ -133,7 +137,7 @@ struct Binding<'p> {
 
 fn bindings<'p>(policy: &'p Map<String, Value>, current: &Map<String, Value>) -> Checked<Vec<Binding<'p>>> {
     let list = match policy.get("bindings") {
-        None => return Ok(Vec::new()),
+        None | Some(Value::Null) => return Ok(Vec::new()),
         Some(Value::Array(list)) => list,
         Some(_) => {
             return Err(ServiceError::invalid(
@@ -167,10 +171,13 @@ fn binding<'p>(binding: &'p Value, newer: &Map<String, Value>) -> Checked<Bindin
             "Role ({role}) does not exist in the resource's hierarchy."
         )));
     }
-    let members: Option<Vec<&str>> = fields
-        .get("members")
-        .and_then(Value::as_array)
-        .map(|members| members.iter().filter_map(Value::as_str).collect());
+    let members = fields.get("members").and_then(Value::as_array);
+    if members.is_some_and(|members| !members.iter().all(Value::is_string)) {
+        return Err(ServiceError::invalid(
+            "Invalid value at 'policy.bindings.members' (TYPE_STRING).",
+        ));
+    }
+    let members: Option<Vec<&str>> = members.map(|members| members.iter().filter_map(Value::as_str).collect());
     let members = members.filter(|members| !members.is_empty()).ok_or_else(|| {
         ServiceError::invalid(format!(
             "Binding of role {role} has no members: each must contain at least one principal."
@@ -240,9 +247,25 @@ fn version(policy: &Map<String, Value>, has_conditions: bool) -> Checked<()> {
     }
 }
 
-fn limits(bindings: &[Binding<'_>]) -> Checked<()> {
+/// How many principals the audit configuration names.
+fn exempted(policy: &Map<String, Value>) -> Checked<usize> {
+    let configs = match policy.get("auditConfigs") {
+        None | Some(Value::Null) => return Ok(0),
+        Some(Value::Array(configs)) => configs,
+        Some(_) => {
+            return Err(ServiceError::invalid(
+                "Invalid value at 'policy.auditConfigs': expected a list.",
+            ));
+        }
+    };
+    let list = |value: &Value, key: &str| value.get(key).and_then(Value::as_array).cloned().unwrap_or_default();
+    let logs = configs.iter().flat_map(|config| list(config, "auditLogConfigs"));
+    Ok(logs.map(|log| list(&log, "exemptedMembers").len()).sum())
+}
+
+fn limits(bindings: &[Binding<'_>], exempted: usize) -> Checked<()> {
     let members = || bindings.iter().flat_map(|binding| binding.members.iter());
-    let count = members().count();
+    let count = members().count() + exempted;
     if count > 1_500 {
         return Err(ServiceError::invalid(format!(
             "The number of members in the policy ({},{:03}) is larger than the maximum allowed size 1,500.",
@@ -332,6 +355,10 @@ mod tests {
                 "hashes",
             ),
             (
+                json!({"policy": {"version": 3, "etag": "BwXA", "bindings": [binding(json!(["user:a@b.c", 1]))]}}),
+                "TYPE_STRING",
+            ),
+            (
                 json!({"policy": {"version": 3, "etag": "BwXA", "surprise": 1}}),
                 "surprise",
             ),
@@ -362,6 +389,14 @@ mod tests {
         assert!(of(1_500, "user").is_ok());
         assert!(of(1_501, "user").unwrap_err().contains("(1,501)"));
         assert!(of(251, "group").is_err());
+        let members: Vec<String> = (0..1_500).map(|n| format!("user:n{n}@b.c")).collect();
+        let audit = json!([{"auditLogConfigs": [{"exemptedMembers": ["user:z@b.c"]}]}]);
+        let exempted = json!({"policy": {"version": 3, "etag": "BwXA", "bindings": [binding(json!(members))], "auditConfigs": audit}});
+        assert!(
+            check(Service::Compute, exempted, json!({}))
+                .unwrap_err()
+                .contains("(1,501)")
+        );
     }
 
     #[test]

@@ -214,9 +214,12 @@ async fn handle(world: Arc<World>, request: Request<Incoming>) -> io::Result<Res
     let Some(route) = Route::of(method, path) else {
         record.status = 404;
         world.held().requests.push(record);
-        return Ok(json(&Answer::no_method()));
+        return Ok(json(&Answer::no_method(path)));
     };
-    let latency = world.held().settings.faults.latency_ms;
+    let latency = {
+        let held = world.held();
+        held.draw.latency(&held.settings.faults)
+    };
     tokio::time::sleep(Duration::from_millis(latency)).await;
     let mut held = world.held();
     let fault = held.draw.fault(&held.settings.faults, route.verb == Verb::Set);
@@ -230,14 +233,14 @@ async fn handle(world: Arc<World>, request: Request<Incoming>) -> io::Result<Res
     } else {
         None
     };
-    let response = faulty(fault, &route, answer);
+    let response = faulty(fault, held.settings.faults.retry_after_seconds, &route, answer);
     record.status = response.as_ref().map_or(0, |response| response.status().as_u16());
     held.requests.push(record);
     response
 }
 
 /// The answer that a fault makes of the right one.
-fn faulty(fault: Option<Fault>, route: &Route, answer: Option<Answer>) -> io::Result<Response<Body>> {
+fn faulty(fault: Option<Fault>, retry_after: u32, route: &Route, answer: Option<Answer>) -> io::Result<Response<Body>> {
     let error = |kind, message, retry_after| {
         let mut answer = Answer::error(route.service, &ServiceError::new(kind, message));
         answer.retry_after = retry_after;
@@ -250,7 +253,7 @@ fn faulty(fault: Option<Fault>, route: &Route, answer: Option<Answer>) -> io::Re
         (Some(Fault::TooManyRequests), _) => error(
             Kind::ResourceExhausted,
             "Quota exceeded for quota metric 'Requests'.",
-            Some(0),
+            Some(retry_after),
         ),
         (Some(Fault::UnavailableBefore | Fault::UnavailableAfter), _) => {
             error(Kind::Unavailable, "The service is currently unavailable.", None)

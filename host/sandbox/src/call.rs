@@ -56,7 +56,10 @@ impl Caller {
             .await
             .map_err(|error| trap(error.to_string()))?;
         let (stdout, stderr) = (Output::default(), Output::default());
-        let door = self.egress.door(self.limits.wall_time);
+        let remaining = deadline.saturating_duration_since(Instant::now());
+        let wall_time = self.limits.wall_time.min(remaining);
+        let door = self.egress.door(Instant::now() + wall_time);
+        let guest_ended = door.guest_ended.clone();
         let (denials, in_flight) = (door.denials.clone(), door.in_flight.clone());
         let mut store = new_store(
             &self.runtime.engine,
@@ -75,9 +78,8 @@ impl Caller {
             function.call_async(&mut store, params, &mut results).await
         };
         // Epochs never interrupt a wait in the host, so a timer does. The store is thrown away in any case.
-        let remaining = deadline.saturating_duration_since(Instant::now());
-        let wall_time = self.limits.wall_time.min(remaining);
         let ended = timeout(wall_time, running).await;
+        guest_ended.cancel();
         // A request that is still under way may yet take effect: its end is awaited before anybody asks what became of it.
         in_flight.close();
         in_flight.wait().await;

@@ -10,6 +10,8 @@ use bytes::Bytes;
 use http::header::{self, HeaderName, HeaderValue};
 use http_body_util::{BodyExt, Full, Limited};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use url::Url;
 use wasmtime_wasi_http::{
@@ -90,11 +92,12 @@ impl Egress {
         self.origins.iter().any(|allowed| allowed.origin == *origin)
     }
 
-    /// The door for one call, whose requests may take so long.
-    pub(crate) fn door(&self, longest: Duration) -> Door {
+    /// The door for one call, whose requests end with it.
+    pub(crate) fn door(&self, call_ends: Instant) -> Door {
         Door {
             egress: self.clone(),
-            longest,
+            call_ends,
+            guest_ended: CancellationToken::new(),
             sent: 0,
             in_flight: TaskTracker::new(),
             denials: Denials::default(),
@@ -106,13 +109,16 @@ impl Egress {
         request: http::Request<WasiBody>,
         wait: Duration,
         denials: &Denials,
+        guest_ended: &CancellationToken,
     ) -> Result<http::Response<WasiBody>, Error> {
         let (parts, body) = request.into_parts();
-        let body = Limited::new(body, limits::REQUEST_BODY)
-            .collect()
-            .await
-            .map_err(|_| Error::HttpRequestBodySize(Some(limits::REQUEST_BODY as u64)))?
-            .to_bytes();
+        let body = tokio::select! {
+            biased;
+            () = guest_ended.cancelled() => return Err(Error::HttpRequestBodySize(None)),
+            body = Limited::new(body, limits::REQUEST_BODY).collect() => body
+                .map_err(|_| Error::HttpRequestBodySize(Some(limits::REQUEST_BODY as u64)))?
+                .to_bytes(),
+        };
         let url = Url::parse(&parts.uri.to_string()).map_err(|_| Error::HttpRequestUriInvalid)?;
         let allowed = self.judge(&url).map_err(|denial| {
             denials.push(denial);
@@ -211,8 +217,8 @@ impl fmt::Display for Denial {
         match self {
             Self::Origin { origin, reason } => write!(
                 f,
-                "a request to `{origin}` was denied: {reason}; to allow it, add to the component's manifest: \
-                 [[origin]] url = \"{origin}\""
+                "a request to `{origin}` was denied: {reason}; to allow it, add to the component's manifest:\n\
+                 [[origin]]\nurl = \"{origin}\""
             ),
             Self::ResponseBody(limit) => {
                 write!(
@@ -243,7 +249,9 @@ impl Denials {
 #[derive(Debug)]
 pub(crate) struct Door {
     egress: Egress,
-    longest: Duration,
+    call_ends: Instant,
+    /// A body that the guest has not finished by then is never sent.
+    pub(crate) guest_ended: CancellationToken,
     sent: usize,
     /// The call's requests: each is awaited to its end, whatever becomes of the guest.
     pub(crate) in_flight: TaskTracker,
@@ -271,12 +279,13 @@ impl WasiHttpHooks for Door {
             self.denials.push(Denial::Requests);
             return Box::new(std::future::ready(Err(Error::HttpRequestDenied)));
         }
+        let longest = self.call_ends.saturating_duration_since(Instant::now());
         let asked = options.and_then(|options| options.first_byte_timeout);
-        let wait = asked.map_or(self.longest, |asked| asked.min(self.longest));
-        let (egress, denials) = (self.egress.clone(), self.denials.clone());
+        let wait = asked.map_or(longest, |asked| asked.min(longest));
+        let (egress, denials, guest_ended) = (self.egress.clone(), self.denials.clone(), self.guest_ended.clone());
         let sending = self
             .in_flight
-            .spawn(async move { egress.send(request, wait, &denials).await });
+            .spawn(async move { egress.send(request, wait, &denials, &guest_ended).await });
         Box::new(async move {
             let response = sending
                 .await

@@ -42,5 +42,5 @@ pub use error::{CallError, ErrorCode, OperationError};
 pub use limits::Limits;
 pub use operation::{Context, Event};
 pub use runtime::Runtime;
-pub use tenant::{Deleted, Run, Tenant, TenantOptions};
+pub use tenant::{DeleteReason, Deleted, Run, Tenant, TenantOptions};
 pub use token::Token;

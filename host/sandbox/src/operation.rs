@@ -5,8 +5,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bindery_resource::{PropertyMap, Urn, Value};
-use tokio::time::Instant;
+use bindery_resource::{CheckFailure, Footprint, PropertyMap, Urn, Value};
+use tokio::sync::OwnedMutexGuard;
+use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use wasmtime::component::{ComponentExportIndex, Val};
 
@@ -15,7 +16,12 @@ use crate::component::{LifecycleFunctions, ResourceType};
 use crate::convert;
 use crate::error::{CallError, ErrorCode, OperationError};
 use crate::retry;
-use crate::tenant::{Deleted, Run, Tenant};
+use crate::schema::RecordType;
+use crate::tenant::{DeleteReason, Deleted, Run, Tenant};
+
+/// How long the read may take that settles an operation whose deadline has passed. A service that answers at all does so
+/// well within this.
+const SETTLE_TIME: Duration = Duration::from_secs(10);
 
 /// What happens while an operation runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,23 +76,23 @@ impl Tenant {
     /// When it was not made; `may_have_effect` where that is not known.
     pub async fn create(
         &self,
-        run: &Run,
         context: &Context,
-        urn: &Urn,
         token: &str,
         inputs: &PropertyMap,
     ) -> Result<Resource, OperationError> {
         let ty = self.resource_type(token)?;
         let functions = lifecycle(ty)?;
-        let args = convert::lower(&ty.args, inputs).map_err(CallError::Properties)?;
+        let args = lower_known(&ty.args, inputs)?;
         let (footprint, id) = self.occupied_by(ty, inputs).await?;
         let _turn = match &footprint {
-            Some(footprint) => Some(self.queues.turn(token, &footprint.target).await),
+            Some(footprint) => Some(self.turn(context, token, footprint).await?),
             None => None,
         };
-        run.made(urn);
-        let params = [self.config.clone(), args.record];
-        let made = retry::until_done(context, || self.attempt(context, &functions.create, "create", &params)).await;
+        let params = [self.config.clone(), args];
+        let made = retry::until_done(context, |unsure| {
+            self.attempt(context, &functions.create, "create", &params, unsure)
+        })
+        .await;
         let resource = match made {
             Ok(state) => self.resource(ty, "create", state)?,
             Err(error) => match id.filter(|_| error.may_have_effect) {
@@ -116,7 +122,10 @@ impl Tenant {
             None => Val::Option(None),
         };
         let params = [self.config.clone(), Val::String(id.to_string()), last];
-        let found = retry::until_done(context, || self.attempt(context, &functions.read, "read", &params)).await?;
+        let found = retry::until_done(context, |unsure| {
+            self.attempt(context, &functions.read, "read", &params, unsure)
+        })
+        .await?;
         self.found(ty, found)
     }
 
@@ -135,11 +144,14 @@ impl Tenant {
         let ty = self.resource_type(token)?;
         let functions = lifecycle(ty)?;
         let state = lower_state(ty, id, old)?;
-        let args = convert::lower(&ty.args, inputs).map_err(CallError::Properties)?;
+        let args = lower_known(&ty.args, inputs)?;
         let footprint = self.footprint_of(ty, &state).await?;
-        let _turn = self.queues.turn(token, &footprint.target).await;
-        let params = [self.config.clone(), state, args.record];
-        let updated = retry::until_done(context, || self.attempt(context, &functions.update, "update", &params)).await;
+        let _turn = self.turn(context, token, &footprint).await?;
+        let params = [self.config.clone(), state, args];
+        let updated = retry::until_done(context, |unsure| {
+            self.attempt(context, &functions.update, "update", &params, unsure)
+        })
+        .await;
         let error = match updated {
             Ok(state) => return self.resource(ty, "update", state),
             Err(error) => error,
@@ -156,7 +168,7 @@ impl Tenant {
         Err(error)
     }
 
-    /// Removes a resource, unless another resource of this run owns what it occupies.
+    /// Removes a resource, unless a resource of this run owns what it occupies.
     ///
     /// # Errors
     /// When it was not removed; `may_have_effect` where that is not known.
@@ -168,17 +180,21 @@ impl Tenant {
         token: &str,
         id: &str,
         old: &PropertyMap,
+        reason: DeleteReason,
     ) -> Result<Deleted, OperationError> {
         let ty = self.resource_type(token)?;
         let functions = lifecycle(ty)?;
         let state = lower_state(ty, id, old)?;
         let footprint = self.footprint_of(ty, &state).await?;
-        let _turn = self.queues.turn(token, &footprint.target).await;
-        if let Some(owner) = run.keeps(&footprint.claim, urn) {
+        let _turn = self.turn(context, token, &footprint).await?;
+        if let Some(owner) = run.keeps(&footprint.claim, urn, reason) {
             return Ok(Deleted::KeptFor(owner));
         }
         let params = [self.config.clone(), state];
-        let deleted = retry::until_done(context, || self.attempt(context, &functions.delete, "delete", &params)).await;
+        let deleted = retry::until_done(context, |unsure| {
+            self.attempt(context, &functions.delete, "delete", &params, unsure)
+        })
+        .await;
         match deleted {
             Ok(_) => Ok(Deleted::Removed),
             Err(error) if error.may_have_effect => match self.settled(context, ty, id, Some(old)).await {
@@ -189,6 +205,23 @@ impl Tenant {
         }
     }
 
+    /// The turn of a target. Nothing has been done while it is waited for.
+    async fn turn(
+        &self,
+        context: &Context,
+        token: &str,
+        footprint: &Footprint,
+    ) -> Result<OwnedMutexGuard<()>, OperationError> {
+        let waiting = |what: &str| format!("{what} while another operation on `{}` was under way", footprint.target);
+        tokio::select! {
+            turn = self.queues.turn(token, &footprint.target) => Ok(turn),
+            () = context.cancel.cancelled() => Err(OperationError::new(ErrorCode::Cancelled, waiting("cancelled"))),
+            () = sleep_until(context.deadline) => {
+                Err(OperationError::new(ErrorCode::DeadlineExceeded, waiting("the deadline passed")))
+            }
+        }
+    }
+
     /// One attempt. What the provider says is passed on, and what was denied is added to its error.
     async fn attempt(
         &self,
@@ -196,6 +229,7 @@ impl Tenant {
         function: &ComponentExportIndex,
         name: &'static str,
         params: &[Val],
+        unsure: bool,
     ) -> Result<Option<Val>, OperationError> {
         let _call = self
             .in_flight
@@ -206,7 +240,8 @@ impl Tenant {
             .caller
             .call(&self.component, function, name, params, context.deadline)
             .await?;
-        for line in answer.warnings {
+        // After an attempt that may have had an effect, what the guest warns of may be its own doing.
+        for line in answer.warnings.into_iter().filter(|_| !unsure) {
             (context.on_event)(Event::Warning(line));
         }
         for line in answer.debug {
@@ -242,10 +277,10 @@ impl Tenant {
         };
         let params = [self.config.clone(), Val::String(id.to_string()), Val::Option(last)];
         let context = Context {
-            deadline: context.deadline.max(Instant::now() + self.caller.limits.wall_time),
+            deadline: Instant::now() + SETTLE_TIME,
             ..context.clone()
         };
-        let found = self.attempt(&context, &functions.read, "read", &params).await?;
+        let found = self.attempt(&context, &functions.read, "read", &params, false).await?;
         self.found(ty, found)
     }
 
@@ -286,5 +321,18 @@ fn lifecycle(ty: &ResourceType) -> Result<&LifecycleFunctions, CallError> {
 pub(crate) fn lower_state(ty: &ResourceType, id: &str, outputs: &PropertyMap) -> Result<Val, CallError> {
     let mut state = outputs.clone();
     state.insert("id".to_string(), Value::String(id.to_string()));
-    Ok(convert::lower(&ty.state, &state).map_err(CallError::Properties)?.record)
+    lower_known(&ty.state, &state)
+}
+
+/// A record in which nothing is a placeholder: what is carried out, or exists.
+fn lower_known(ty: &RecordType, properties: &PropertyMap) -> Result<Val, CallError> {
+    let lowered = convert::lower(ty, properties).map_err(CallError::Properties)?;
+    if lowered.unknown.is_empty() {
+        return Ok(lowered.record);
+    }
+    let unknown = lowered
+        .unknown
+        .into_iter()
+        .map(|path| CheckFailure::new(path, "is not known yet"));
+    Err(CallError::Properties(unknown.collect()))
 }

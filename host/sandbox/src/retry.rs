@@ -15,8 +15,9 @@ const FIRST_WAIT: Duration = Duration::from_millis(250);
 /// The longest wait: a minute's quota is back within a few of these.
 const LONGEST_WAIT: Duration = Duration::from_secs(16);
 
-/// Runs an attempt until it succeeds or is not worth repeating. The error says whether any attempt may have had an effect.
-pub async fn until_done<T, F>(context: &Context, mut attempt: impl FnMut() -> F) -> Result<T, OperationError>
+/// Runs an attempt until it succeeds or is not worth repeating. Each is told whether one before it may have had an effect,
+/// and so does the error.
+pub async fn until_done<T, F>(context: &Context, mut attempt: impl FnMut(bool) -> F) -> Result<T, OperationError>
 where
     F: Future<Output = Result<T, OperationError>>,
 {
@@ -32,7 +33,15 @@ where
         if context.cancel.is_cancelled() {
             return Err(ended(ErrorCode::Cancelled, "cancelled", None, may_have_effect));
         }
-        let error = match attempt().await {
+        if Instant::now() >= context.deadline {
+            return Err(ended(
+                ErrorCode::DeadlineExceeded,
+                "the deadline passed",
+                None,
+                may_have_effect,
+            ));
+        }
+        let error = match attempt(may_have_effect).await {
             Ok(value) => return Ok(value),
             Err(error) => error,
         };
@@ -106,7 +115,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_is_worth_repeating_is_repeated_and_nothing_else() {
         let attempts = Cell::new(0);
-        let result = until_done(&context(Duration::from_secs(60)), || {
+        let result = until_done(&context(Duration::from_secs(60)), |_| {
             attempts.set(attempts.get() + 1);
             let result = if attempts.get() < 4 {
                 Err(failing(Some(0), false))
@@ -118,7 +127,7 @@ mod tests {
         .await;
         assert_eq!((result, attempts.get()), (Ok("done"), 4));
         let attempts = Cell::new(0);
-        let result: Result<(), _> = until_done(&context(Duration::from_secs(60)), || {
+        let result: Result<(), _> = until_done(&context(Duration::from_secs(60)), |_| {
             attempts.set(attempts.get() + 1);
             async { Err(failing(None, false)) }
         })
@@ -130,7 +139,7 @@ mod tests {
     async fn the_deadline_ends_it_and_an_unknown_effect_is_remembered() {
         let started = Instant::now();
         let first = Cell::new(true);
-        let error = until_done(&context(Duration::from_secs(30)), || {
+        let error = until_done(&context(Duration::from_secs(30)), |_| {
             let error: Result<(), _> = Err(failing(Some(0), first.replace(false)));
             async { error }
         })
@@ -146,7 +155,7 @@ mod tests {
     async fn the_service_says_how_long_to_wait_at_least() {
         let started = Instant::now();
         let first = Cell::new(true);
-        until_done(&context(Duration::from_secs(600)), || {
+        until_done(&context(Duration::from_secs(600)), |_| {
             let result = if first.replace(false) {
                 Err(failing(Some(90_000), false))
             } else {
@@ -167,7 +176,7 @@ mod tests {
             tokio::time::sleep(Duration::from_millis(10)).await;
             cancel.cancel();
         });
-        let error = until_done(&context, || async { Err::<(), _>(failing(Some(60_000), false)) })
+        let error = until_done(&context, |_| async { Err::<(), _>(failing(Some(60_000), false)) })
             .await
             .unwrap_err();
         assert_eq!(error.code, ErrorCode::Cancelled);

@@ -29,6 +29,7 @@ pub struct CallState {
 #[derive(Debug)]
 pub struct MemoryMeter {
     limit: usize,
+    used: usize,
     /// Whether the guest asked for more.
     pub is_exceeded: bool,
 }
@@ -78,8 +79,13 @@ impl CpuMeter {
 }
 
 impl ResourceLimiter for CallState {
-    fn memory_growing(&mut self, _: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
-        let is_within = desired <= self.memory.limit;
+    fn memory_growing(&mut self, current: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
+        // A component may have several memories.
+        let total = self.memory.used + desired.saturating_sub(current);
+        let is_within = total <= self.memory.limit;
+        if is_within {
+            self.memory.used = total;
+        }
         self.memory.is_exceeded |= !is_within;
         Ok(is_within)
     }
@@ -133,6 +139,7 @@ pub fn new_store(
         door,
         memory: MemoryMeter {
             limit: limits.memory,
+            used: 0,
             is_exceeded: false,
         },
         cpu: CpuMeter::new(Arc::clone(clock), limits),
@@ -143,9 +150,9 @@ pub fn new_store(
     store.call_hook(|mut context, hook| {
         let cpu = &mut context.data_mut().cpu;
         match hook {
-            CallHook::CallingHost => cpu.enter_host(),
-            CallHook::ReturningFromHost => cpu.leave_host(),
-            CallHook::CallingWasm | CallHook::ReturningFromWasm => {}
+            // A host call may itself call the guest: its allocator, for what is handed to it.
+            CallHook::CallingHost | CallHook::ReturningFromWasm => cpu.enter_host(),
+            CallHook::ReturningFromHost | CallHook::CallingWasm => cpu.leave_host(),
         }
         Ok(())
     });

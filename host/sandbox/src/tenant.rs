@@ -1,7 +1,6 @@
 //! A tenant: one component, configured, with its own origins, connections and limits. What is said here of a resource is
 //! pure; what is done to one is in [`crate::operation`].
 
-use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bindery_resource::{CheckFailure, Checked, Claims, Diff, Footprint, PropertyMap, PropertyPath, Urn, Value};
@@ -15,7 +14,7 @@ use crate::component::{Component, ResourceType};
 use crate::convert;
 use crate::egress::{AllowedOrigin, Egress};
 use crate::error::{CallError, CheckError, ConfigureError};
-use crate::limits::Limits;
+use crate::limits::{Limits, MEMORY_CEILING};
 use crate::operation::lower_state;
 use crate::origin::Origin;
 use crate::queue::Queues;
@@ -49,7 +48,15 @@ pub struct Tenant {
 #[derive(Debug, Default)]
 pub struct Run {
     claims: Mutex<Claims>,
-    made: Mutex<HashSet<Urn>>,
+}
+
+/// Why a resource is deleted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeleteReason {
+    /// It is no longer declared, or another has taken its place. What any resource of the run claims stays.
+    NotDeclared,
+    /// It makes room for its own replacement, which claims the same and is made next.
+    BeforeReplacement,
 }
 
 /// What a delete came to.
@@ -67,21 +74,12 @@ impl Run {
         Self::default()
     }
 
-    /// Notes that a resource is made in this run.
-    pub(crate) fn made(&self, urn: &Urn) {
-        self.made
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(urn.clone());
-    }
-
-    /// Who owns a claim that a delete would take away. A resource's own claim counts only once it has been made anew:
-    /// before that, its old self must go first.
-    pub(crate) fn keeps(&self, claim: &str, urn: &Urn) -> Option<Urn> {
+    /// Who owns a claim that a delete would take away.
+    pub(crate) fn keeps(&self, claim: &str, urn: &Urn, reason: DeleteReason) -> Option<Urn> {
         let claims = self.claims.lock().unwrap_or_else(PoisonError::into_inner);
         let owner = claims.owner(claim)?;
-        let is_made = self.made.lock().unwrap_or_else(PoisonError::into_inner).contains(urn);
-        (owner != urn || is_made).then(|| owner.clone())
+        let makes_room = reason == DeleteReason::BeforeReplacement && owner == urn;
+        (!makes_room).then(|| owner.clone())
     }
 }
 
@@ -101,6 +99,12 @@ impl Tenant {
             origins,
             limits,
         } = options;
+        // A slot of the pool is no larger, and no call at all would be no limit.
+        let limits = Limits {
+            memory: limits.memory.min(MEMORY_CEILING),
+            calls_in_flight: limits.calls_in_flight.max(1),
+            ..limits
+        };
         let lowered = convert::lower(&component.config, &config).map_err(ConfigureError::Failures)?;
         let egress = Egress::new(origins, limits.response_body).map_err(|error| {
             let reason = format!("no TLS on this machine: {error}");
@@ -189,8 +193,10 @@ impl Tenant {
             delete_before_replace: false,
         };
         if diff.replaces() {
-            let (new, _) = self.occupied_by(ty, inputs).await?;
-            diff.delete_before_replace = new == Some(self.footprint_of(ty, &state).await?);
+            let (footprint, new_id) = self.occupied_by(ty, inputs).await?;
+            // Two with different ids can be there at once, if only while one takes the other's place.
+            let may_collide = new_id.is_none_or(|new_id| new_id == id);
+            diff.delete_before_replace = may_collide && footprint == Some(self.footprint_of(ty, &state).await?);
         }
         Ok(diff)
     }

@@ -168,6 +168,9 @@ impl Reader {
     }
 
     fn resource_fields(&mut self, entry: &Entry) -> Option<ResourceDeclaration> {
+        if entry.key.is_empty() {
+            self.say(entry.position, "a resource must have a name");
+        }
         let NodeValue::Map(fields) = &entry.node.value else {
             self.say(
                 entry.node.position,
@@ -246,6 +249,9 @@ impl Reader {
     }
 
     fn options(&mut self, node: &Node) -> Vec<Dependency> {
+        if node.value == NodeValue::Null {
+            return Vec::new();
+        }
         let NodeValue::Map(options) = &node.value else {
             self.say(
                 node.position,

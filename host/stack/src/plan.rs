@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use bindery_resource::{CheckFailure, Checked, ClaimTaken, Diff, PropertyMap, PropertyPath, Urn, nearest};
 use thiserror::Error;
 
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, Position};
 use crate::file::{ResourceDeclaration, StackFile, in_order};
 use crate::state::{Deployment, ResourceState};
 
@@ -65,6 +65,8 @@ pub struct Step {
     pub old: Option<ResourceState>,
     /// What comes before it.
     pub dependencies: Vec<Urn>,
+    /// Where it is declared. None where it is not any more.
+    pub position: Option<Position>,
 }
 
 /// What is to be done, each step after those that it depends on; deletions last, each before what it depends on.
@@ -138,6 +140,7 @@ fn delete(resource: &ResourceState) -> Step {
         id: Some(resource.id.clone()),
         old: Some(resource.clone()),
         dependencies: resource.dependencies.clone(),
+        position: None,
     }
 }
 
@@ -173,6 +176,7 @@ async fn step(
         id: checked.id,
         old,
         dependencies,
+        position: Some(declaration.position),
     })
 }
 

@@ -140,6 +140,12 @@ struct WireResource {
     dependencies: Vec<String>,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     provider: String,
+    #[serde(default, skip_serializing_if = "is_false")]
+    protect: bool,
+    #[serde(default, skip_serializing_if = "is_false")]
+    external: bool,
+    #[serde(default, skip_serializing_if = "is_false")]
+    retain_on_delete: bool,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
@@ -224,7 +230,10 @@ impl Deployment {
     }
 
     /// Writes the document.
-    pub fn to_text(&self, owner: &Owner) -> String {
+    ///
+    /// # Errors
+    /// When it has no JSON.
+    pub fn to_text(&self, owner: &Owner) -> Result<String, serde_json::Error> {
         let mut resources = vec![write_stack(owner), write_provider(owner, &self.config)];
         resources.extend(self.resources.iter().map(|resource| write(resource, owner)));
         let document = Document {
@@ -245,7 +254,7 @@ impl Deployment {
                     .collect(),
             },
         };
-        serde_json::to_string_pretty(&document).unwrap_or_default()
+        serde_json::to_string_pretty(&document)
     }
 
     /// Puts each resource after those that it depends on, and leaves the rest in its order: what `pulumi stack import` asks.
@@ -319,6 +328,11 @@ fn read(resource: WireResource, owner: &Owner) -> Result<ResourceState, StateErr
     let dependencies = dependencies
         .collect::<Option<_>>()
         .ok_or_else(|| bad("a dependency of it is no URN"))?;
+    if resource.protect || resource.external || resource.retain_on_delete {
+        return Err(bad(
+            "it is protected, external or retained on delete, which only Pulumi honours: use Pulumi for this stack",
+        ));
+    }
     if !resource.custom {
         return Err(bad("it is a component resource, which a stack file cannot declare"));
     }
@@ -344,6 +358,9 @@ fn write(resource: &ResourceState, owner: &Owner) -> WireResource {
         parent: owner.stack_urn().to_string(),
         dependencies: resource.dependencies.iter().map(ToString::to_string).collect(),
         provider: format!("{}::{PROVIDER_ID}", owner.provider_urn()),
+        protect: false,
+        external: false,
+        retain_on_delete: false,
     }
 }
 
@@ -359,6 +376,9 @@ fn write_stack(owner: &Owner) -> WireResource {
         parent: String::new(),
         dependencies: Vec::new(),
         provider: String::new(),
+        protect: false,
+        external: false,
+        retain_on_delete: false,
     }
 }
 
@@ -421,7 +441,7 @@ mod tests {
 
     #[test]
     fn a_deployment_reads_back_as_it_was_written() {
-        let text = deployment().to_text(&owner());
+        let text = deployment().to_text(&owner()).unwrap();
         assert_eq!(Deployment::parse(&text, &owner()).unwrap(), deployment());
         let json: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!(json["deployment"]["resources"][0]["type"], "pulumi:pulumi:Stack");
@@ -457,11 +477,13 @@ mod tests {
             parse(r#"{"version":4,"deployment":{"future":1}}"#, &owner()),
             StateError::Version(4)
         ));
-        let text = deployment().to_text(&owner());
+        let text = deployment().to_text(&owner()).unwrap();
         let other = Owner {
             stack: "prod".into(),
             ..owner()
         };
         assert!(matches!(parse(&text, &other), StateError::OtherStack { .. }));
+        let protected = text.replacen("\"id\": \"id-a\"", "\"id\": \"id-a\", \"protect\": true", 1);
+        assert!(matches!(parse(&protected, &owner()), StateError::Resource { .. }));
     }
 }

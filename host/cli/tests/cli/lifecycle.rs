@@ -211,7 +211,7 @@ fn a_failure_leaves_the_others_done_and_the_next_up_goes_on_from_there() {
     let up = bench.up();
     assert_eq!(up.code, Some(1));
     assert!(
-        up.err.contains("error: resource `bad`:") && up.err.contains("does not exist"),
+        up.err.contains("stack.yaml:10:3: resource `bad`:") && up.err.contains("does not exist"),
         "{}",
         up.err
     );
