@@ -9,7 +9,7 @@
 
 use bindery_resource::{PropertyPath, Value};
 use bindery_sandbox::error::{CheckError, ConfigureError};
-use bindery_sandbox::{Deleted, Event, Limits, Run, Tenant, TenantOptions};
+use bindery_sandbox::{DeleteReason, Deleted, Event, Limits, Run, Tenant, TenantOptions};
 use bindery_tests::{ACME, RUNTIME, context, properties, tenant, urn};
 use serde_json::json;
 use std::sync::Arc;
@@ -82,10 +82,7 @@ async fn every_type_of_property_makes_the_whole_way() {
     assert_eq!(checked.footprint.as_ref().unwrap().claim, "volume data");
     assert_eq!(checked.id, None);
     let (context, events) = context(10);
-    let made = tenant
-        .create(&run, &context, &urn, VOLUME, &checked.inputs)
-        .await
-        .unwrap();
+    let made = tenant.create(&context, VOLUME, &checked.inputs).await.unwrap();
     assert_eq!(made.id, "volumes/data");
     let mut expected = volume();
     expected["quotaBytes"] = json!("10737418240");
@@ -115,10 +112,7 @@ async fn every_type_of_property_makes_the_whole_way() {
     larger.insert("sizeGb".into(), Value::Number(20.0));
     let diff = tenant.diff(VOLUME, &made.id, &made.outputs, &larger).await.unwrap();
     assert_eq!((diff.changes.len(), diff.replaces()), (1, false));
-    let grown = tenant
-        .update(&context, VOLUME, &made.id, &made.outputs, &larger)
-        .await
-        .unwrap();
+    let grown = tenant.update(&context, VOLUME, &made, &larger).await.unwrap();
     assert_eq!(grown.outputs.get("serial"), Some(&Value::from("-20")));
     assert_eq!(
         events.lock().unwrap().last(),
@@ -131,7 +125,7 @@ async fn every_type_of_property_makes_the_whole_way() {
     // The smaller one has the same name, so the larger must go first; and it goes, although its own URN claims the name.
     assert!(diff.replaces() && diff.delete_before_replace);
     let deleted = tenant
-        .delete(&Run::new(), &context, &urn, VOLUME, &grown.id, &grown.outputs)
+        .delete(&Run::new(), &context, &urn, VOLUME, &grown, DeleteReason::NotDeclared)
         .await
         .unwrap();
     assert_eq!(deleted, Deleted::Removed);
@@ -191,9 +185,7 @@ async fn what_is_unknown_stays_unknown_and_so_do_the_defaults_that_depend_on_it(
             .is_none()
     );
     let (context, _) = context(10);
-    let made = tenant
-        .create(&Run::new(), &context, &urn(VOLUME, "x"), VOLUME, &checked.inputs)
-        .await;
+    let made = tenant.create(&context, VOLUME, &checked.inputs).await;
     assert!(made.unwrap_err().to_string().contains("`sizeGb`: is not known yet"));
     let preview = tenant.preview(VOLUME, &checked.inputs).unwrap();
     assert_eq!(PropertyPath::property("serial").get(&preview), Some(&Value::Unknown));
@@ -205,20 +197,9 @@ async fn an_error_comes_as_the_provider_says_it() {
     let mut broken = properties(volume());
     broken.insert("name".into(), Value::from("broken"));
     let (context, _) = context(10);
-    let error = tenant
-        .create(&Run::new(), &context, &urn(VOLUME, "x"), VOLUME, &broken)
-        .await
-        .unwrap_err();
+    let error = tenant.create(&context, VOLUME, &broken).await.unwrap_err();
     assert_eq!(error.to_string(), "the array is full");
     assert!(!error.may_have_effect);
-    let error = tenant
-        .create(
-            &Run::new(),
-            &context,
-            &urn("acme:disks/v1:Disk", "x"),
-            "acme:disks/v1:Disk",
-            &broken,
-        )
-        .await;
+    let error = tenant.create(&context, "acme:disks/v1:Disk", &broken).await;
     assert!(error.unwrap_err().to_string().contains("no resource type"));
 }

@@ -7,8 +7,8 @@
     reason = "a test that finds something else than it expects fails"
 )]
 
-use bindery_sandbox::{Limits, Run, Tenant};
-use bindery_tests::{Server, UNRULY, context, properties, tenant, urn};
+use bindery_sandbox::{Limits, Tenant};
+use bindery_tests::{Server, UNRULY, context, properties, tenant};
 use serde_json::json;
 
 const PROBE: &str = "unruly:test/v1:Probe";
@@ -16,9 +16,7 @@ const PROBE: &str = "unruly:test/v1:Probe";
 async fn fetch(tenant: &Tenant, url: &str, headers: serde_json::Value) -> Result<String, String> {
     let (context, _) = context(30);
     let inputs = properties(json!({"deed": "fetch", "url": url, "headers": headers}));
-    let made = tenant
-        .create(&Run::new(), &context, &urn(PROBE, "x"), PROBE, &inputs)
-        .await;
+    let made = tenant.create(&context, PROBE, &inputs).await;
     made.map(|made| made.outputs["seen"].as_str().unwrap_or_default().to_string())
         .map_err(|error| error.to_string())
 }

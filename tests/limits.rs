@@ -9,8 +9,8 @@
 
 use std::time::{Duration, Instant};
 
-use bindery_sandbox::{Event, Limits, OperationError, Run, Tenant};
-use bindery_tests::{Server, UNRULY, context, properties, tenant, urn};
+use bindery_sandbox::{Event, Limits, OperationError, Tenant};
+use bindery_tests::{Server, UNRULY, context, properties, tenant};
 use serde_json::json;
 
 const PROBE: &str = "unruly:test/v1:Probe";
@@ -21,9 +21,7 @@ async fn unruly(origins: &[&str], limits: Limits) -> Tenant {
 
 async fn create(tenant: &Tenant, inputs: serde_json::Value) -> Result<String, OperationError> {
     let (context, _) = context(30);
-    let made = tenant
-        .create(&Run::new(), &context, &urn(PROBE, "x"), PROBE, &properties(inputs))
-        .await?;
+    let made = tenant.create(&context, PROBE, &properties(inputs)).await?;
     Ok(made.outputs["seen"].as_str().unwrap_or_default().to_string())
 }
 
@@ -126,10 +124,7 @@ async fn output_is_capped_and_cleaned() {
     let tenant = unruly(&[], Limits::default()).await;
     let (context, events) = context(30);
     let inputs = properties(json!({"deed": "shout"}));
-    tenant
-        .create(&Run::new(), &context, &urn(PROBE, "x"), PROBE, &inputs)
-        .await
-        .unwrap();
+    tenant.create(&context, PROBE, &inputs).await.unwrap();
     let events = events.lock().unwrap();
     assert_eq!(events.first(), Some(&Event::Warning("LOUD".to_string())));
     assert!(
@@ -174,6 +169,43 @@ async fn requests_of_one_call_are_counted() {
         .unwrap_err();
     assert!(error.to_string().contains("more than 100 requests"), "{error}");
     assert_eq!(server.requests().len(), 100);
+}
+
+#[tokio::test]
+async fn a_request_that_a_guest_leaves_unfinished_is_never_sent_and_holds_nothing_up() {
+    let server = Server::start(Some("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")).await;
+    let limits = Limits {
+        calls_in_flight: 1,
+        ..Limits::default()
+    };
+    let tenant = unruly(&[&server.origin], limits).await;
+    let started = Instant::now();
+    assert_eq!(
+        create(&tenant, json!({"deed": "abandon", "url": server.origin}))
+            .await
+            .unwrap(),
+        "left"
+    );
+    still_works(&tenant).await;
+    assert!(started.elapsed() < Duration::from_secs(10));
+    assert_eq!(server.requests().len(), 0);
+}
+
+#[tokio::test]
+async fn an_operation_ends_at_its_deadline_with_all_that_waits_for_it() {
+    let server = Server::start(None).await;
+    let tenant = unruly(&[&server.origin], Limits::default()).await;
+    let started = Instant::now();
+    let (context, _) = context(1);
+    let inputs = properties(json!({"deed": "fetch", "url": server.origin}));
+    let error = tenant.create(&context, PROBE, &inputs).await.unwrap_err();
+    assert!(
+        error.to_string().contains("deadline") && error.may_have_effect,
+        "{error}"
+    );
+    assert!(started.elapsed() < Duration::from_secs(20));
+    let late = tenant.create(&context, PROBE, &inputs).await.unwrap_err();
+    assert!(late.to_string().contains("deadline") && !late.may_have_effect, "{late}");
 }
 
 #[tokio::test]

@@ -14,7 +14,7 @@ use std::time::Duration;
 use bindery_emulator::{Emulator, Faults, Settings};
 use bindery_resource::{PropertyMap, Value};
 use bindery_sandbox::operation::Resource;
-use bindery_sandbox::{Deleted, ErrorCode, Event, Limits, OperationError, Run, Tenant};
+use bindery_sandbox::{DeleteReason, Deleted, ErrorCode, Event, Limits, OperationError, Run, Tenant};
 use bindery_tests::{BUILT_IN, Server, context, emulated, properties, tenant, urn};
 use serde_json::{Value as Json, json};
 
@@ -36,9 +36,7 @@ fn binding(members: &[&str]) -> PropertyMap {
 
 async fn create(tenant: &Tenant, token: &str, inputs: &PropertyMap) -> Result<Resource, OperationError> {
     let (context, _) = context(20);
-    tenant
-        .create(&Run::new(), &context, &urn(token, "x"), token, inputs)
-        .await
+    tenant.create(&context, token, inputs).await
 }
 
 async fn read(tenant: &Tenant, token: &str, resource: &Resource) -> Option<Resource> {
@@ -57,8 +55,8 @@ async fn delete(tenant: &Tenant, token: &str, resource: &Resource) -> Deleted {
             &context,
             &urn(token, "x"),
             token,
-            &resource.id,
-            &resource.outputs,
+            resource,
+            DeleteReason::NotDeclared,
         )
         .await
         .unwrap()
@@ -235,22 +233,20 @@ async fn one_effect_under(name: &'static str, faults: Faults) {
     let (tenant, emulator) = emulated(json!({})).await;
     set_faults(&emulator, faults);
     let (context, events) = context(120);
-    let (run, urn) = (Run::new(), urn(ORIGIN, "x"));
+    let urn = urn(ORIGIN, "x");
     let members = || policy(&emulator, ORIGIN_TARGET)["bindings"][0]["members"].clone();
     let made = tenant
-        .create(&run, &context, &urn, ORIGIN, &binding(&["user:u0@example.com"]))
+        .create(&context, ORIGIN, &binding(&["user:u0@example.com"]))
         .await;
     let mut made = made.unwrap_or_else(|error| panic!("{name}: {error}"));
     for n in 1..4 {
         let member = format!("user:u{n}@example.com");
-        let updated = tenant
-            .update(&context, ORIGIN, &made.id, &made.outputs, &binding(&[&member]))
-            .await;
+        let updated = tenant.update(&context, ORIGIN, &made, &binding(&[&member])).await;
         made = updated.unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!(members(), json!([member]), "{name}");
     }
     let deleted = tenant
-        .delete(&Run::new(), &context, &urn, ORIGIN, &made.id, &made.outputs)
+        .delete(&Run::new(), &context, &urn, ORIGIN, &made, DeleteReason::NotDeclared)
         .await;
     assert_eq!(deleted, Ok(Deleted::Removed), "{name}");
     assert_eq!(members(), Json::Null, "{name}");
@@ -278,12 +274,14 @@ async fn a_write_whose_answer_is_lost_is_seen_by_the_next_attempt_and_not_done_a
     set_faults(&emulator, lost_writes());
     let (context, events) = context(60);
     let inputs = member("logs", "user:a@example.com");
-    let made = tenant
-        .create(&Run::new(), &context, &urn(BUCKET, "x"), BUCKET, &inputs)
-        .await
-        .unwrap();
+    let made = tenant.create(&context, BUCKET, &inputs).await.unwrap();
     assert!(made.id.ends_with("/user:a@example.com"));
-    assert!(matches!(events.lock().unwrap()[0], Event::Waiting { attempt: 1, .. }));
+    let heard = events.lock().unwrap().clone();
+    // And nobody is told that the grant was there already: it was made here.
+    assert!(
+        matches!(heard.as_slice(), [Event::Waiting { attempt: 1, .. }]),
+        "{heard:?}"
+    );
     let writes = emulator
         .take_requests()
         .iter()
@@ -302,19 +300,16 @@ async fn what_became_of_a_write_is_known_when_the_deadline_passes() {
         context.deadline += Duration::from_millis(240);
         context
     };
-    let (run, urn) = (Run::new(), urn(ORIGIN, "x"));
+    let urn = urn(ORIGIN, "x");
     let made = tenant
-        .create(&run, &soon(), &urn, ORIGIN, &binding(&["user:a@example.com"]))
+        .create(&soon(), ORIGIN, &binding(&["user:a@example.com"]))
         .await
         .unwrap();
     let new = binding(&["user:b@example.com"]);
-    let made = tenant
-        .update(&soon(), ORIGIN, &made.id, &made.outputs, &new)
-        .await
-        .unwrap();
+    let made = tenant.update(&soon(), ORIGIN, &made, &new).await.unwrap();
     assert_eq!(made.outputs["members"].to_string(), r#"["user:b@example.com"]"#);
     let deleted = tenant
-        .delete(&Run::new(), &soon(), &urn, ORIGIN, &made.id, &made.outputs)
+        .delete(&Run::new(), &soon(), &urn, ORIGIN, &made, DeleteReason::NotDeclared)
         .await;
     assert_eq!(deleted, Ok(Deleted::Removed));
     set_faults(
@@ -326,7 +321,7 @@ async fn what_became_of_a_write_is_known_when_the_deadline_passes() {
         },
     );
     let error = tenant
-        .create(&run, &soon(), &urn, ORIGIN, &binding(&["user:a@example.com"]))
+        .create(&soon(), ORIGIN, &binding(&["user:a@example.com"]))
         .await
         .unwrap_err();
     assert_eq!(error.code, ErrorCode::DeadlineExceeded);
@@ -386,10 +381,7 @@ async fn a_service_that_is_down_or_no_service_is_said_to_be_so() {
         let tenant = tenant(&BUILT_IN, config(origin), &[origin], Limits::default()).await;
         let (context, _) = context(1);
         let inputs = member("logs", "user:a@example.com");
-        tenant
-            .create(&Run::new(), &context, &urn(BUCKET, "x"), BUCKET, &inputs)
-            .await
-            .unwrap_err()
+        tenant.create(&context, BUCKET, &inputs).await.unwrap_err()
     };
     let down = create("http://127.0.0.1:9").await;
     assert_eq!((down.code, down.may_have_effect), (ErrorCode::DeadlineExceeded, false));
@@ -416,10 +408,7 @@ async fn cancelling_ends_an_operation_before_its_next_attempt() {
         cancel.cancel();
     });
     let inputs = member("logs", "user:a@example.com");
-    let error = tenant
-        .create(&Run::new(), &context, &urn(BUCKET, "x"), BUCKET, &inputs)
-        .await
-        .unwrap_err();
+    let error = tenant.create(&context, BUCKET, &inputs).await.unwrap_err();
     assert_eq!((error.code, error.may_have_effect), (ErrorCode::Cancelled, false));
 }
 
@@ -433,7 +422,7 @@ async fn a_grant_that_another_resource_of_the_run_claims_stays() {
     tenant.check(&run, &new, BUCKET, &inputs).await.unwrap();
     let (context, _) = context(20);
     let deleted = tenant
-        .delete(&run, &context, &old, BUCKET, &made.id, &made.outputs)
+        .delete(&run, &context, &old, BUCKET, &made, DeleteReason::NotDeclared)
         .await
         .unwrap();
     assert_eq!(deleted, Deleted::KeptFor(new));
@@ -480,17 +469,72 @@ async fn replace_mode_writes_the_literal_policy_and_claims_the_target() {
         .unwrap();
     assert_eq!(diff.changes[0].path.to_string(), "etag");
     let (context, _) = context(20);
-    tenant
-        .update(&context, BUCKET, &drifted.id, &drifted.outputs, &inputs)
-        .await
-        .unwrap();
+    tenant.update(&context, BUCKET, &drifted, &inputs).await.unwrap();
     assert_eq!(policy(&emulator, BUCKET_TARGET)["bindings"], only);
-    let mut other_role = inputs.clone();
-    other_role.insert("role".into(), Value::from("roles/y"));
-    let diff = tenant.diff(BUCKET, &made.id, &made.outputs, &other_role).await.unwrap();
-    assert!(diff.replaces() && diff.delete_before_replace);
     delete(&tenant, BUCKET, &made).await;
     assert_eq!(policy(&emulator, BUCKET_TARGET)["bindings"], json!([]));
+}
+
+#[tokio::test]
+async fn a_replacement_under_replace_mode_is_one_write_and_leaves_no_moment_without_a_grant() {
+    let (tenant, emulator) = emulated(json!({"policyMode": "replace"})).await;
+    let inputs = member("logs", "user:a@example.com");
+    let old = create(&tenant, BUCKET, &inputs).await.unwrap();
+    let mut new = inputs.clone();
+    new.insert("member".into(), Value::from("user:b@example.com"));
+    let diff = tenant.diff(BUCKET, &old.id, &old.outputs, &new).await.unwrap();
+    // Both occupy the whole target, and have different ids: the new one is written over the old one.
+    assert!(diff.replaces() && !diff.delete_before_replace);
+    let (run, urn) = (Run::new(), urn(BUCKET, "x"));
+    tenant.check(&run, &urn, BUCKET, &new).await.unwrap();
+    emulator.take_requests();
+    create(&tenant, BUCKET, &new).await.unwrap();
+    let (context, _) = context(20);
+    let deleted = tenant
+        .delete(&run, &context, &urn, BUCKET, &old, DeleteReason::NotDeclared)
+        .await
+        .unwrap();
+    assert_eq!(deleted, Deleted::KeptFor(urn));
+    // Nor does a delete that comes in another run take away what the new one has set.
+    assert_eq!(delete(&tenant, BUCKET, &old).await, Deleted::Removed);
+    let writes = emulator
+        .take_requests()
+        .iter()
+        .filter(|request| request.method == "POST")
+        .count();
+    assert_eq!(writes, 1);
+    assert_eq!(
+        policy(&emulator, BUCKET_TARGET)["bindings"][0]["members"],
+        json!(["user:b@example.com"])
+    );
+}
+
+#[tokio::test]
+async fn the_wait_that_the_service_asks_for_is_kept() {
+    let (tenant, emulator) = emulated(json!({})).await;
+    set_faults(
+        &emulator,
+        Faults {
+            too_many_requests: 1.0,
+            retry_after_seconds: 30,
+            ..Faults::default()
+        },
+    );
+    let (context, events) = context(600);
+    let cancel = context.cancel.clone();
+    tokio::spawn(async move {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        cancel.cancel();
+    });
+    tenant
+        .create(&context, BUCKET, &member("logs", "user:a@example.com"))
+        .await
+        .unwrap_err();
+    let events = events.lock().unwrap();
+    assert!(
+        matches!(events[0], Event::Waiting { wait, .. } if wait >= Duration::from_secs(30)),
+        "{events:?}"
+    );
 }
 
 #[tokio::test]

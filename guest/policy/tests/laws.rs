@@ -12,7 +12,7 @@ use bindery_policy::config::{Config, IdentityForms, PolicyMode};
 use bindery_policy::document::Policy;
 use bindery_policy::failure::UnknownPaths;
 use bindery_policy::grant_id::GrantId;
-use bindery_policy::identity;
+use bindery_policy::identity::{self, Identity};
 use bindery_policy::operation::{Operation, Outcome, Prepared};
 use bindery_policy::resource::{self, Args, State};
 use bindery_policy::subject::Subject;
@@ -36,20 +36,43 @@ fn a_role() -> impl Strategy<Value = String> {
     prop::sample::select(vec!["roles/a.viewer", "roles/b.admin", "projects/home/roles/custom"]).prop_map(String::from)
 }
 
-/// Few names in few spellings, so that collisions are common.
+/// Few names in few spellings, so that collisions are common, and some that nobody thought of.
 fn an_identity() -> impl Strategy<Value = String> {
-    prop::sample::select(vec![
+    let known = prop::sample::select(vec![
         "user:ann@example.com",
         "user:Ann@Example.com",
         "user:bob@example.com",
         "group:ann@example.com",
         "serviceAccount:robot@p.iam.gserviceaccount.com",
+        "serviceAccount:p.svc.id.goog[ns/ksa]",
         "domain:example.com",
         "principal://iam.googleapis.com/x/subject/S",
-        "principal://iam.googleapis.com/x/subject/s",
+        "principal://iam.googleapis.com/x/subject/s#1/y",
         "allUsers",
-    ])
-    .prop_map(String::from)
+    ]);
+    let any = (
+        "(user|group|serviceAccount):[\\PC]{1,8}@[\\pL\\pN]{1,6}\\.[\\pL]{2,4}",
+        any::<()>(),
+    )
+        .prop_map(|(text, ())| text)
+        .prop_filter("only what is accepted", |text| {
+            Identity::parse(text, IdentityForms::All).is_ok()
+        });
+    prop_oneof![8 => known.prop_map(String::from), 1 => any]
+}
+
+/// A target of the member's kind under test, in some spelling.
+fn a_member_target() -> impl Strategy<Value = (TargetKind, String)> {
+    let buckets = prop::sample::select(vec!["logs", "projects/other/global/backendBuckets/logs", "7"]);
+    let jobs = prop_oneof![
+        Just("move".to_string()),
+        Just("projects/other/locations/asia-east1/migrationJobs/move".to_string()),
+        "[!-.0-~]{1,10}".prop_map(String::from),
+    ];
+    prop_oneof![
+        buckets.prop_map(|name| (TargetKind::BackendBucket, name.to_string())),
+        jobs.prop_map(|name| (TargetKind::MigrationJob, name)),
+    ]
 }
 
 fn a_foreign_member() -> impl Strategy<Value = String> {
@@ -289,16 +312,51 @@ proptest! {
     }
 
     #[test]
-    fn an_id_read_back_gives_the_same_grant(policy in a_policy(), args in member_args()) {
+    fn an_id_read_back_gives_the_same_grant(policy in a_policy(), args in member_args(), (kind, name) in a_member_target()) {
+        let args = Args { name, ..args };
         let mut after = policy;
-        let state = create(MEMBER, &mut after, &args);
-        prop_assert_eq!(GrantId::parse(MEMBER, &state.id).unwrap().to_string(), state.id.clone());
-        let read = |last| apply(MEMBER, &config(), &mut after.clone(), Operation::Read { id: state.id.clone(), last }).state.unwrap();
+        let state = create(kind, &mut after, &args);
+        let id = GrantId::parse(kind, &state.id);
+        prop_assert_eq!(id.map(|id| id.to_string()), Some(state.id.clone()));
+        let read = |last| apply(kind, &config(), &mut after.clone(), Operation::Read { id: state.id.clone(), last }).state.unwrap();
         prop_assert_eq!(&read(Some(state.clone())), &state);
         let imported: State<String> = read(None);
         prop_assert_eq!(&imported.id, &state.id);
         prop_assert_eq!(&imported.condition, &state.condition);
-        prop_assert!(resource::diff(MEMBER, &config(), &imported, &args, &UnknownPaths::default()).unwrap().is_empty());
+        prop_assert!(resource::diff(kind, &config(), &imported, &args, &UnknownPaths::default()).unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_bindings_id_read_back_gives_the_same_binding(policy in a_policy(), args in binding_args()) {
+        let mut after = policy;
+        let state = create(BINDING, &mut after, &args);
+        prop_assert_eq!(GrantId::parse(BINDING, &state.id).map(|id| id.to_string()), Some(state.id.clone()));
+        let imported = apply(BINDING, &config(), &mut after, Operation::Read { id: state.id.clone(), last: None }).state.unwrap();
+        prop_assert_eq!(&imported.id, &state.id);
+        prop_assert!(resource::diff(BINDING, &config(), &imported, &args, &UnknownPaths::default()).unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_member_leaves_every_other_role_and_condition_as_it_was(policy in a_policy(), args in member_args()) {
+        let mut after = policy.clone();
+        let state = create(MEMBER, &mut after, &args);
+        prop_assert_eq!(others(&policy, &args), others(&after, &args));
+        apply(MEMBER, &config(), &mut after, Operation::Delete(state));
+        prop_assert_eq!(others(&policy, &args), others(&after, &args));
+    }
+
+    #[test]
+    fn checking_and_comparing_a_member_with_itself_finds_nothing(policy in a_policy(), args in member_args(), (kind, name) in a_member_target()) {
+        let args = Args { name, ..args };
+        let once = resource::check(kind, &config(), args.clone(), &UnknownPaths::default()).unwrap();
+        let twice = resource::check(kind, &config(), once.args.clone(), &UnknownPaths::default()).unwrap();
+        prop_assert_eq!(&once, &twice);
+        let mut after = policy;
+        let state = create(kind, &mut after, &args);
+        prop_assert_eq!(once.id.as_ref(), Some(&state.id));
+        for args in [&args, &once.args] {
+            prop_assert!(resource::diff(kind, &config(), &state, args, &UnknownPaths::default()).unwrap().is_empty());
+        }
     }
 
     #[test]

@@ -120,6 +120,13 @@ fn dependents(steps: &[Step]) -> Vec<Vec<usize>> {
     steps.iter().map(after).collect()
 }
 
+fn existing(state: &ResourceState) -> Resource {
+    Resource {
+        id: state.id.clone(),
+        outputs: state.outputs.clone(),
+    }
+}
+
 fn same(one: &ResourceState, other: &ResourceState) -> bool {
     one.urn == other.urn && one.id == other.id && one.delete == other.delete
 }
@@ -261,7 +268,7 @@ impl Apply {
         let updated = self
             .session
             .tenant
-            .update(&context, step.urn.token(), &old.id, &old.outputs, &step.inputs)
+            .update(&context, step.urn.token(), &existing(&old), &step.inputs)
             .await;
         match updated {
             Ok(Resource { id, outputs }) => {
@@ -297,7 +304,7 @@ impl Apply {
         let (session, token) = (&self.session, step.urn.token());
         let deleted = session
             .tenant
-            .delete(&session.run, &context, &step.urn, token, &old.id, &old.outputs, reason)
+            .delete(&session.run, &context, &step.urn, token, &existing(&old), reason)
             .await;
         let what = match deleted {
             Ok(Deleted::Removed) => "deleted",

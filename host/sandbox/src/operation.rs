@@ -137,13 +137,12 @@ impl Tenant {
         &self,
         context: &Context,
         token: &str,
-        id: &str,
-        old: &PropertyMap,
+        old: &Resource,
         inputs: &PropertyMap,
     ) -> Result<Resource, OperationError> {
         let ty = self.resource_type(token)?;
         let functions = lifecycle(ty)?;
-        let state = lower_state(ty, id, old)?;
+        let state = lower_state(ty, &old.id, &old.outputs)?;
         let args = lower_known(&ty.args, inputs)?;
         let footprint = self.footprint_of(ty, &state).await?;
         let _turn = self.turn(context, token, &footprint).await?;
@@ -157,9 +156,9 @@ impl Tenant {
             Err(error) => error,
         };
         if error.may_have_effect
-            && let Ok(Some(resource)) = self.settled(context, ty, id, Some(old)).await
+            && let Ok(Some(resource)) = self.settled(context, ty, &old.id, Some(&old.outputs)).await
             && self
-                .diff(token, id, &resource.outputs, inputs)
+                .diff(token, &old.id, &resource.outputs, inputs)
                 .await
                 .is_ok_and(|diff| diff.changes.is_empty())
         {
@@ -178,13 +177,12 @@ impl Tenant {
         context: &Context,
         urn: &Urn,
         token: &str,
-        id: &str,
-        old: &PropertyMap,
+        old: &Resource,
         reason: DeleteReason,
     ) -> Result<Deleted, OperationError> {
         let ty = self.resource_type(token)?;
         let functions = lifecycle(ty)?;
-        let state = lower_state(ty, id, old)?;
+        let state = lower_state(ty, &old.id, &old.outputs)?;
         let footprint = self.footprint_of(ty, &state).await?;
         let _turn = self.turn(context, token, &footprint).await?;
         if let Some(owner) = run.keeps(&footprint.claim, urn, reason) {
@@ -197,7 +195,7 @@ impl Tenant {
         .await;
         match deleted {
             Ok(_) => Ok(Deleted::Removed),
-            Err(error) if error.may_have_effect => match self.settled(context, ty, id, Some(old)).await {
+            Err(error) if error.may_have_effect => match self.settled(context, ty, &old.id, Some(&old.outputs)).await {
                 Ok(None) => Ok(Deleted::Removed),
                 _ => Err(error),
             },

@@ -15,7 +15,13 @@ fn refused_by(bench: &Bench, more: &[&str]) -> String {
     let ran = bench.run("up", &[&["--yes"], more].concat());
     assert_eq!(ran.code, Some(2), "{}\n{}", ran.out, ran.err);
     assert_eq!(bench.emulator.take_requests(), []);
-    assert!(!bench.file().with_file_name(".bindery").join("tests/dev.json").exists());
+    assert!(
+        !bench
+            .file()
+            .with_file_name(".bindery")
+            .join("tests/dev/state.json")
+            .exists()
+    );
     ran.err.replace(&bench.file().display().to_string(), "FILE")
 }
 
@@ -170,14 +176,14 @@ fn an_origin_that_is_not_allowed_is_refused_before_anything_is_called() {
 fn a_state_that_cannot_be_used_is_left_as_it_is() {
     let bench = Bench::new();
     bench.write(&member("a", "roles/x", "user:ann@example.com"));
-    let state = bench.file().with_file_name(".bindery").join("tests/dev.json");
+    let state = bench.file().with_file_name(".bindery").join("tests/dev/state.json");
     std::fs::create_dir_all(state.parent().unwrap()).unwrap();
     for text in ["{", r#"{"version": 4, "deployment": {}}"#, r#"{"version": 3}"#] {
         std::fs::write(&state, text).unwrap();
         let up = bench.up();
         assert_eq!(up.code, Some(1));
         assert!(
-            up.err.contains("dev.json cannot be used") && up.err.contains("nothing was changed"),
+            up.err.contains("state.json cannot be used") && up.err.contains("nothing was changed"),
             "{}",
             up.err
         );

@@ -61,7 +61,7 @@ impl Bench {
     }
 
     pub fn state(&self) -> Value {
-        let path = self.folder.path().join(".bindery/tests/dev.json");
+        let path = self.folder.path().join(".bindery/tests/dev/state.json");
         serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
     }
 

@@ -36,7 +36,7 @@ fn an_operation_stands_in_the_state_before_its_first_request() {
     bench.emulator.set(slow(60_000));
     let mut up = bench.spawn_up();
     let pending = || {
-        let path = bench.file().with_file_name(".bindery").join("tests/dev.json");
+        let path = bench.file().with_file_name(".bindery").join("tests/dev/state.json");
         let text = std::fs::read_to_string(path).unwrap_or_default();
         text.matches("\"creating\"").count()
     };
@@ -96,9 +96,10 @@ fn a_run_that_is_killed_at_any_moment_is_resumed() {
     let after = member("a", "roles/x2", "user:ann@example.com")
         + &binding("c", "roles/z", &["user:cy@example.com", "user:dee@example.com"]);
     for step in 0..12 {
-        bench.emulator.set(slow(15));
+        // Slow enough that a run outlasts its start-up, however slow that is here.
+        bench.emulator.set(slow(200));
         bench.write(if step % 2 == 0 { &before } else { &after });
-        kill_after(&bench, Duration::from_millis(60 + 17 * step));
+        kill_after(&bench, Duration::from_millis(400 + 230 * step));
     }
     bench.emulator.set(Settings::default());
     bench.write(&after);
@@ -123,7 +124,7 @@ fn a_second_run_at_the_same_time_is_refused() {
     bench.write(&declared());
     bench.emulator.set(slow(60_000));
     let mut up = bench.spawn_up();
-    let lock = bench.file().with_file_name(".bindery").join("tests/dev.json");
+    let lock = bench.file().with_file_name(".bindery").join("tests/dev/state.json");
     assert!((0..200).any(|_| {
         std::thread::sleep(Duration::from_millis(50));
         lock.exists()
@@ -137,4 +138,131 @@ fn a_second_run_at_the_same_time_is_refused() {
         "{}",
         second.err
     );
+}
+
+/// Faults under which every read is answered, and no write.
+fn writes_fail(after: bool) -> Settings {
+    Settings {
+        faults: Faults {
+            writes_only: true,
+            unavailable_after: if after { 1.0 } else { 0.0 },
+            unavailable_before: 1.0,
+            ..Faults::default()
+        },
+        ..Settings::default()
+    }
+}
+
+/// Ends with the second version made, and the first still to be deleted: the write of the deletion fails.
+fn half_replaced(bench: &Bench, first: &str, second: &str) {
+    bench.write(first);
+    bench.up().ok();
+    bench.write(second);
+    bench.emulator.set(slow(400));
+    let mut up = bench.spawn_up();
+    let is_made = (0..400).any(|_| {
+        std::thread::sleep(Duration::from_millis(10));
+        let path = bench.file().with_file_name(".bindery").join("tests/dev/state.json");
+        std::fs::read_to_string(path)
+            .unwrap_or_default()
+            .contains("\"delete\": true")
+    });
+    up.kill().unwrap();
+    up.wait().unwrap();
+    assert!(is_made);
+    bench.emulator.set(Settings::default());
+}
+
+#[test]
+fn going_back_to_what_was_replaced_keeps_its_grant() {
+    let bench = Bench::new();
+    let (a, b) = (
+        member("m", "roles/a", "user:ann@example.com"),
+        member("m", "roles/b", "user:ann@example.com"),
+    );
+    half_replaced(&bench, &a, &b);
+    half_replaced(&bench, &b, &a);
+    bench.write(&a);
+    bench.up().ok();
+    assert_eq!(bench.members(BUCKET, "roles/a"), ["user:ann@example.com"]);
+    assert_eq!(bench.members(BUCKET, "roles/b"), Vec::<String>::new());
+    assert_eq!(bench.names(), ["m"]);
+    assert!(bench.up().ok().out.contains("1 unchanged"));
+}
+
+#[test]
+fn a_replacement_that_fails_on_the_way_back_forgets_nothing() {
+    let bench = Bench::new();
+    let (a, b) = (
+        member("m", "roles/a", "user:ann@example.com"),
+        member("m", "roles/b", "user:ann@example.com"),
+    );
+    half_replaced(&bench, &a, &b);
+    bench.write(&a);
+    bench.emulator.set(Settings {
+        denied_targets: [BUCKET.to_string()].into(),
+        ..Settings::default()
+    });
+    assert_eq!(bench.up().code, Some(1));
+    bench.emulator.set(Settings::default());
+    assert!(!bench.names().is_empty());
+    bench.write("");
+    bench.up().ok();
+    for role in ["roles/a", "roles/b"] {
+        assert_eq!(bench.members(BUCKET, role), Vec::<String>::new(), "{role} was leaked");
+    }
+}
+
+#[test]
+fn two_pending_operations_of_one_resource_are_both_settled() {
+    let bench = Bench::new();
+    let role = |role| member("m", role, "user:ann@example.com");
+    half_replaced(&bench, &role("roles/a"), &role("roles/b"));
+    bench.write(&role("roles/c"));
+    bench.emulator.set(writes_fail(true));
+    let up = bench.run("up", &["--yes", "--config=project=home", "--timeout=1"]);
+    bench.emulator.set(Settings::default());
+    bench.write("");
+    bench.up().ok();
+    for role in ["roles/a", "roles/b", "roles/c"] {
+        assert_eq!(
+            bench.members(BUCKET, role),
+            Vec::<String>::new(),
+            "{role} was leaked after {}",
+            up.err
+        );
+    }
+    assert!(bench.names().is_empty());
+}
+
+#[test]
+fn what_cannot_be_settled_holds_up_nothing_else() {
+    let bench = Bench::new();
+    bench.write(&declared());
+    bench.emulator.set(slow(60_000));
+    let mut up = bench.spawn_up();
+    std::thread::sleep(Duration::from_secs(3));
+    up.kill().unwrap();
+    up.wait().unwrap();
+    bench.emulator.set(Settings {
+        denied_targets: [ORIGIN.to_string()].into(),
+        ..Settings::default()
+    });
+    let up = bench.up();
+    assert_eq!(up.code, Some(1));
+    assert!(
+        up.err.contains("resource `c`: an earlier run was stopped"),
+        "{}",
+        up.err
+    );
+    assert_eq!(bench.names(), ["a", "b"]);
+    assert_eq!(
+        bench.state()["deployment"]["pending_operations"]
+            .as_array()
+            .map(Vec::len),
+        Some(1)
+    );
+    bench.emulator.set(Settings::default());
+    bench.up().ok();
+    assert_eq!(bench.names(), ["a", "b", "c"]);
 }

@@ -37,14 +37,14 @@ fn the_example_is_applied_once_and_kept() {
         "{}",
         second.out
     );
-    let state = std::fs::read_to_string(folder.path().join(".bindery/grants/dev.json")).unwrap();
+    let state = std::fs::read_to_string(folder.path().join(".bindery/grants/dev/emulated/state.json")).unwrap();
     assert!(
         !state.contains("127.0.0.1"),
         "the emulator's address is of one run: {state}"
     );
     assert!(run("refresh").ok().out.contains("nothing has changed"));
     assert!(run("destroy").ok().out.contains("3 deleted"));
-    let policies = std::fs::read_to_string(folder.path().join(".bindery/grants/dev.policies.json")).unwrap();
+    let policies = std::fs::read_to_string(folder.path().join(".bindery/grants/dev/emulated/policies.json")).unwrap();
     assert!(!policies.contains("members"), "{policies}");
 }
 
@@ -363,4 +363,103 @@ fn the_emulator_serves_on_its_own() {
     emulator.kill().unwrap();
     emulator.wait().unwrap();
     up.ok();
+}
+
+#[test]
+fn a_replacement_that_is_refused_leaves_the_old_grant_in_either_mode() {
+    for mode in ["merge", "replace"] {
+        let bench = Bench::new();
+        let config = format!("--config=policyMode={mode}");
+        let up = || bench.run("up", &["--yes", "--config=project=home", &config]);
+        bench.write(&member("a", "roles/x", "user:ann@example.com"));
+        up().ok();
+        bench.emulator.set(Settings {
+            missing_identities: ["user:bob@example.com".to_string()].into(),
+            ..Settings::default()
+        });
+        bench.write(&member("a", "roles/x", "user:bob@example.com"));
+        assert_eq!(up().code, Some(1));
+        assert_eq!(bench.members(BUCKET, "roles/x"), ["user:ann@example.com"], "{mode}");
+        bench.emulator.set(Settings::default());
+        up().ok();
+        assert_eq!(bench.members(BUCKET, "roles/x"), ["user:bob@example.com"], "{mode}");
+        assert_eq!(bench.names(), ["a"]);
+    }
+}
+
+#[test]
+fn emulated_services_have_a_state_of_their_own() {
+    let bench = Bench::new();
+    bench.write(&member("a", "roles/x", "user:ann@example.com"));
+    bench.up().ok();
+    let emulated = |command: &str| -> Ran {
+        let mut bindery = Command::new(env!("CARGO_BIN_EXE_bindery"));
+        bindery
+            .env_clear()
+            .arg(command)
+            .arg(bench.file())
+            .args(["--emulate", "--yes", "--config=project=home"]);
+        // A token that no header can carry: it must not matter where none is sent.
+        bindery
+            .env("GOOGLE_OAUTH_ACCESS_TOKEN", "not\na token")
+            .output()
+            .unwrap()
+            .into()
+    };
+    assert!(emulated("destroy").ok().out.contains("nothing exists"));
+    assert!(emulated("up").ok().out.contains("1 created"));
+    assert_eq!(bench.names(), ["a"]);
+    assert_eq!(bench.members(BUCKET, "roles/x"), ["user:ann@example.com"]);
+}
+
+#[test]
+fn a_changed_configuration_is_kept_though_nothing_else_changes() {
+    let bench = Bench::new();
+    bench.write(&member("a", "roles/x", "user:ann@example.com"));
+    bench
+        .run("up", &["--yes", "--config=project=home", "--config=policyMode=replace"])
+        .ok();
+    bench.emulator.put_policy(
+        BUCKET,
+        json!({"bindings": [
+            {"role": "roles/x", "members": ["user:ann@example.com"]},
+            {"role": "roles/other", "members": ["user:eve@example.com"]},
+        ]}),
+    );
+    assert!(bench.up().ok().out.contains("1 unchanged"));
+    bench.destroy().ok();
+    assert_eq!(bench.members(BUCKET, "roles/other"), ["user:eve@example.com"]);
+}
+
+#[test]
+fn what_a_failed_resource_depends_on_stays() {
+    let bench = Bench::new();
+    let dependent = |role: &str| binding("y", role, &["user:bob@example.com"]) + "    options: {dependsOn: ['${x}']}\n";
+    bench.write(&(member("x", "roles/x", "user:ann@example.com") + &dependent("roles/y")));
+    bench.up().ok();
+    bench.emulator.set(Settings {
+        denied_targets: [ORIGIN.to_string()].into(),
+        ..Settings::default()
+    });
+    bench.write(&binding("y", "roles/z", &["user:bob@example.com"]));
+    assert_eq!(bench.up().code, Some(1));
+    assert_eq!(bench.names(), ["x", "y"]);
+    bench.emulator.set(Settings::default());
+    bench.up().ok();
+    assert_eq!(bench.names(), ["y"]);
+}
+
+#[test]
+fn a_refresh_notes_a_new_etag_without_asking() {
+    let bench = Bench::new();
+    bench.write(&member("a", "roles/x", "user:ann@example.com"));
+    bench.up().ok();
+    let etag = |bench: &Bench| bench.state()["deployment"]["resources"][2]["outputs"]["etag"].clone();
+    let before = etag(&bench);
+    bench.emulator.put_policy(
+        BUCKET,
+        json!({"bindings": [{"role": "roles/x", "members": ["user:ann@example.com"]}]}),
+    );
+    assert!(bench.run("refresh", &[]).ok().out.contains("nothing has changed"));
+    assert_ne!(etag(&bench), before);
 }

@@ -70,6 +70,7 @@ impl probe::Guest for Unruly {
             Deed::Hammer => loop {
                 fetch(&args)?;
             },
+            Deed::Abandon => abandon(&args),
         };
         Ok(ProbeState {
             deed: args.deed,
@@ -96,6 +97,21 @@ impl probe::Guest for Unruly {
 #[expect(unconditional_recursion, reason = "what it is for")]
 fn recurse(depth: u64) -> u64 {
     black_box(recurse(black_box(depth + 1)) + depth)
+}
+
+fn abandon(args: &ProbeArgs) -> String {
+    use waki::bindings::wasi::http::outgoing_handler::handle;
+    use waki::bindings::wasi::http::types::{Fields, Method, OutgoingRequest, Scheme};
+    let url = args.url.as_deref().unwrap_or_default();
+    let request = OutgoingRequest::new(Fields::new());
+    let _ = request.set_method(&Method::Post);
+    let _ = request.set_scheme(Some(&Scheme::Http));
+    let _ = request.set_authority(Some(url.trim_start_matches("http://")));
+    let body = request.body();
+    let response = handle(request, None);
+    // Neither is dropped while this instance lives.
+    std::mem::forget((body, response));
+    "left".to_string()
 }
 
 fn fetch(args: &ProbeArgs) -> Result<String, Error> {
