@@ -2,23 +2,18 @@
 
 use bindery_component_build::{Guest, build};
 
-fn main() -> anyhow::Result<()> {
-    build(
-        Guest {
-            package: "bindery-planner",
-            features: &["standalone"],
-            wit: "wit",
-            sources: &["guest/policy/src", "guest/planner"],
-        },
-        "planner",
-    )?;
-    build(
-        Guest {
-            package: "bindery-provider",
-            features: &[],
-            wit: "wit",
-            sources: &["guest/policy/src", "guest/planner", "guest/provider"],
-        },
-        "provider",
-    )
+fn main() {
+    let planner = Guest {
+        package: "bindery-planner",
+        features: &["standalone"],
+        wit: "wit",
+        sources: &["guest/policy/src", "guest/planner"],
+    };
+    let provider = Guest {
+        package: "bindery-provider",
+        features: &[],
+        wit: "wit",
+        sources: &["guest/policy/src", "guest/planner", "guest/provider"],
+    };
+    build(&[("planner", planner), ("provider", provider)]);
 }

@@ -2,16 +2,18 @@
 
 use bindery_component_build::{Guest, build};
 
-fn main() -> anyhow::Result<()> {
-    for name in ["acme", "unruly"] {
-        let folder = format!("tests/guests/{name}");
-        let guest = Guest {
-            package: &format!("bindery-test-{name}"),
-            features: &[],
-            wit: &format!("{folder}/wit"),
-            sources: &[&folder, "wit/deps/engine"],
-        };
-        build(guest, name)?;
-    }
-    Ok(())
+fn main() {
+    let acme = Guest {
+        package: "bindery-test-acme",
+        features: &[],
+        wit: "tests/guests/acme/wit",
+        sources: &["tests/guests/acme", "wit/deps/engine"],
+    };
+    let unruly = Guest {
+        package: "bindery-test-unruly",
+        features: &[],
+        wit: "tests/guests/unruly/wit",
+        sources: &["tests/guests/unruly", "wit/deps/engine"],
+    };
+    build(&[("acme", acme), ("unruly", unruly)]);
 }

@@ -29,11 +29,17 @@ pub struct Guest<'a> {
     pub sources: &'a [&'a str],
 }
 
-/// Builds the guest, and writes it as `NAME.wasm` into the build script's `OUT_DIR`.
-///
-/// # Errors
-/// When the target is not installed (the message says how to install it), or the build fails.
-pub fn build(guest: Guest<'_>, name: &str) -> Result<()> {
+/// Builds guests one after the other, and writes each as `NAME.wasm` into the build script's `OUT_DIR`. What fails first is
+/// said as the build's own error: that the target is not installed, and how to install it, or what the compiler found.
+pub fn build(guests: &[(&str, Guest<'_>)]) {
+    if let Err(error) = guests.iter().try_for_each(|(name, guest)| build_one(*guest, name)) {
+        for line in format!("{error:#}").lines() {
+            println!("cargo::error={line}");
+        }
+    }
+}
+
+fn build_one(guest: Guest<'_>, name: &str) -> Result<()> {
     let out_dir = PathBuf::from(env::var("OUT_DIR")?);
     let root = workspace_root()?;
     for source in guest.sources.iter().chain(&[guest.wit, "Cargo.lock"]) {
