@@ -325,6 +325,16 @@ async fn what_became_of_a_write_is_known_when_the_deadline_passes() {
         .await
         .unwrap_err();
     assert_eq!(error.code, ErrorCode::DeadlineExceeded);
+    // What others granted is not taken for what was to be made.
+    emulator.put_policy(
+        ORIGIN_TARGET,
+        json!({"bindings": [{"role": "roles/x.viewer", "members": ["user:eve@example.com"]}]}),
+    );
+    let error = tenant
+        .create(&soon(), ORIGIN, &binding(&["user:a@example.com"]))
+        .await
+        .unwrap_err();
+    assert!(error.may_have_effect, "{error}");
 }
 
 #[tokio::test]

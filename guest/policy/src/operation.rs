@@ -193,17 +193,20 @@ fn apply_grant<S: Subject>(
         None
     };
     let mut after = policy.clone();
-    let mut changed = match config.policy_mode {
+    let changed = match config.policy_mode {
         PolicyMode::Merge => S::grant(&mut after, &grant.key, args.condition.as_ref(), &grant.identities),
         PolicyMode::Replace => {
-            // The whole list of the binding is the resource's, whatever its shape.
-            after.set_members(&grant.key, args.condition.as_ref(), &grant.identities)
+            let mut own = policy.clone();
+            own.retain_only(None);
+            own.set_members(&grant.key, args.condition.as_ref(), &grant.identities);
+            let is_literal = policy.is_only(&grant.key)
+                && !after.set_members(&grant.key, args.condition.as_ref(), &grant.identities);
+            if !is_literal {
+                after = own;
+            }
+            !is_literal
         }
     };
-    if config.policy_mode == PolicyMode::Replace && (changed || !after.is_only(&grant.key)) {
-        after.retain_only(Some(&grant.key));
-        changed = true;
-    }
     if changed {
         if let Some(limit) = limits::exceeded(policy, &after, &grant.key, &grant.identities) {
             return Err(Refusal::Invalid(format!(

@@ -229,3 +229,17 @@ fn anything_foreign_is_drift_under_replace() {
         json!(["user:ann@example.com"])
     );
 }
+
+#[test]
+fn doubled_bindings_become_one_under_replace() {
+    let config = Config {
+        policy_mode: PolicyMode::Replace,
+        ..config()
+    };
+    let own = json!({"role": "roles/x.viewer", "members": ["user:ann@example.com"]});
+    let mut policy = policy(json!({"etag": "A", "bindings": [own, own]}));
+    let create = || Prepared::new(KIND, &config, Operation::Create(args("user:ann@example.com"))).unwrap();
+    assert!(create().apply(&config, &mut policy).unwrap().changed);
+    assert_eq!(policy.document()["bindings"], json!([own]));
+    assert!(!create().apply(&config, &mut policy).unwrap().changed);
+}

@@ -18,7 +18,7 @@ use crate::store::Store;
 #[derive(Debug)]
 pub struct Apply {
     /// The provider.
-    pub session: Session,
+    pub session: Arc<Session>,
     /// The state.
     pub store: Store,
     /// What a person sees.
@@ -56,7 +56,6 @@ pub async fn apply(context: &Arc<Apply>, plan: Plan, parallel: usize) -> bool {
     let (kept, deletions): (Vec<Step>, Vec<Step>) =
         deletions.into_iter().partition(|step| context.is_needed(&step.urn));
     for step in &kept {
-        context.fail(&step.urn);
         context.report.skipped(&step.urn);
     }
     let after = dependents(&deletions);
@@ -89,7 +88,7 @@ async fn run(context: &Arc<Apply>, steps: Vec<Step>, after: &[Vec<usize>], paral
     })
     .await;
     for (step, end) in steps.iter().zip(&ends).filter(|(_, end)| **end != End::Done) {
-        context.fail(&step.urn);
+        context.fail(step);
         if *end == End::Skipped {
             context.report.skipped(&step.urn);
         }
@@ -133,7 +132,7 @@ fn same(one: &ResourceState, other: &ResourceState) -> bool {
 
 impl Apply {
     /// What carrying out needs, before anything was done.
-    pub fn new(session: Session, store: Store, report: Report, unsettled: HashSet<Urn>) -> Self {
+    pub fn new(session: Arc<Session>, store: Store, report: Report, unsettled: HashSet<Urn>) -> Self {
         Self {
             session,
             store,
@@ -152,7 +151,12 @@ impl Apply {
             .any(|resource| resource.dependencies.contains(urn) && self.has_failed(&resource.urn))
     }
 
-    fn fail(&self, urn: &Urn) {
+    /// Notes what was to be made or changed, and was not. A deletion that failed says nothing of what is there.
+    fn fail(&self, step: &Step) {
+        if step.action == Action::Delete {
+            return;
+        }
+        let urn = &step.urn;
         self.failed
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -166,6 +170,7 @@ impl Apply {
     /// Carries one step out. What fails is reported, and leaves the state as it says.
     async fn step(&self, step: &Step) -> End {
         if self.unsettled.contains(&step.urn) {
+            self.report.left_alone(&step.urn);
             return End::Failed;
         }
         let ended = match &step.action {
@@ -195,7 +200,7 @@ impl Apply {
                 End::Done
             }
             Err(message) => {
-                self.fail(&step.urn);
+                self.fail(step);
                 self.report.failed(step, &message);
                 End::Failed
             }

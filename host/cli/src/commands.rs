@@ -69,8 +69,30 @@ pub async fn up(target: &Target) -> Result<(), Failure> {
     stack.plan(target, &session, &Deployment::default()).await?;
     stack.heading("Updating");
     let unsettled = settle(&session, &store).await?;
+    let session = Arc::new(session);
+    if !store.deployment().resources.is_empty() && store.deployment().config != session.config {
+        read_again(target, &session, &store).await?;
+    }
     let plan = stack.plan(target, &session, &store.deployment()).await?;
     carry_out(target, session, store, plan, unsettled).await
+}
+
+/// Under another configuration what exists may mean something else: the state is brought up to it before it is compared.
+async fn read_again(target: &Target, session: &Arc<Session>, store: &Store) -> Result<(), Failure> {
+    println!("the configuration has changed since the last run: reading what exists");
+    let resources = store.deployment().resources;
+    let found = read_all(session, &resources, target.parallel.into()).await;
+    let mut known = Vec::new();
+    for (resource, found) in resources.into_iter().zip(found) {
+        match found {
+            Ok(found) => known.extend(found),
+            Err(message) => {
+                Report::warn(&resource.urn, &format!("it cannot be read: {message}"));
+                known.push(resource);
+            }
+        }
+    }
+    noted(store.commit(|deployment| deployment.resources = known).await)
 }
 
 /// Shows what `up` would do.
@@ -95,21 +117,22 @@ pub async fn destroy(target: &Target) -> Result<(), Failure> {
     stack.heading("Destroying");
     let unsettled = settle(&session, &store).await?;
     let plan = Plan::destroy(&store.deployment());
-    carry_out(target, session, store, plan, unsettled).await
+    carry_out(target, Arc::new(session), store, plan, unsettled).await
 }
 
 /// Shows a plan, asks, and does it.
 async fn carry_out(
     target: &Target,
-    session: Session,
+    session: Arc<Session>,
     store: Store,
     plan: Plan,
     unsettled: HashSet<Urn>,
 ) -> Result<(), Failure> {
     show::plan(&plan);
     let has_work = !plan.is_empty();
+    let is_settled = unsettled.is_empty();
     if has_work && !agreed(target)? {
-        return Ok(());
+        return if is_settled { Ok(()) } else { Err(Failure::reported()) };
     }
     // Also where nothing else changes: a later refresh or destroy goes by it.
     if store.deployment().config != session.config {
@@ -117,7 +140,6 @@ async fn carry_out(
         noted(store.commit(|deployment| deployment.config = config).await)?;
     }
     stop_on_interrupt(&session);
-    let is_settled = unsettled.is_empty();
     let context = Arc::new(Apply::new(session, store, Report::new(&target.file), unsettled));
     let is_done = apply(&context, plan, target.parallel.into()).await;
     if has_work {

@@ -53,6 +53,15 @@ impl Report {
         self.count("skipped");
     }
 
+    /// A resource is not touched, because what an earlier run made of it is not known.
+    pub fn left_alone(&self, urn: &Urn) {
+        println!(
+            "   {} left alone: what became of its last operation is not known",
+            urn.name()
+        );
+        self.count("left alone");
+    }
+
     /// Something that a person should know of a resource.
     pub fn warn(urn: &Urn, message: &str) {
         anstream::eprintln!("{YELLOW}warning{YELLOW:#}: resource `{}`: {message}", urn.name());

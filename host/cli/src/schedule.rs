@@ -1,8 +1,9 @@
 //! Runs tasks at the same time, each after those that it waits for.
 
+use std::collections::HashMap;
 use std::future::Future;
 
-use tokio::task::JoinSet;
+use tokio::task::{Id, JoinSet};
 
 /// How a task ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,7 +24,9 @@ where
     let mut ends: Vec<Option<End>> = vec![None; after.len()];
     let mut waiting: Vec<usize> = (0..after.len()).collect();
     let mut running = JoinSet::new();
+    let mut indices = HashMap::new();
     loop {
+        let mut has_skipped = false;
         let mut blocked = Vec::new();
         for index in waiting {
             let needed: Vec<Option<End>> = after
@@ -34,22 +37,44 @@ where
                 .collect();
             if needed.iter().any(|end| matches!(end, Some(End::Failed | End::Skipped))) {
                 set(&mut ends, index, End::Skipped);
+                has_skipped = true;
             } else if needed.iter().all(|end| *end == Some(End::Done)) && running.len() < parallel {
-                let work = task(index);
-                running.spawn(async move { (index, work.await) });
+                start(&mut running, &mut indices, index, task(index));
             } else {
                 blocked.push(index);
             }
         }
         waiting = blocked;
+        if running.is_empty() && has_skipped {
+            continue;
+        }
+        if running.is_empty() && !waiting.is_empty() {
+            // Tasks that wait for each other: one of them has to be the first.
+            let index = waiting.remove(0);
+            start(&mut running, &mut indices, index, task(index));
+        }
         match running.join_next().await {
             Some(Ok((index, end))) => set(&mut ends, index, end),
             // A task that panicked: what waits for it is never begun.
-            Some(Err(_)) => {}
+            Some(Err(error)) => {
+                if let Some(index) = indices.get(&error.id()) {
+                    set(&mut ends, *index, End::Failed);
+                }
+            }
             None => break,
         }
     }
     ends.into_iter().map(|end| end.unwrap_or(End::Failed)).collect()
+}
+
+fn start(
+    running: &mut JoinSet<(usize, End)>,
+    indices: &mut HashMap<Id, usize>,
+    index: usize,
+    work: impl Future<Output = End> + Send + 'static,
+) {
+    let handle = running.spawn(async move { (index, work.await) });
+    indices.insert(handle.id(), index);
 }
 
 fn set(ends: &mut [Option<End>], index: usize, end: End) {
@@ -76,6 +101,22 @@ mod tests {
         .await;
         assert_eq!(ends, [End::Done; 3]);
         assert_eq!(*order.lock().unwrap(), [1, 2, 0]);
+    }
+
+    #[tokio::test]
+    async fn tasks_that_wait_for_each_other_are_done_all_the_same() {
+        let ends = run(&[vec![1], vec![0], vec![0]], 8, |_| async { End::Done }).await;
+        assert_eq!(ends, [End::Done; 3]);
+    }
+
+    #[tokio::test]
+    async fn a_task_that_panics_has_failed_and_every_end_is_known() {
+        let ends = run(&[vec![1], vec![2], vec![]], 8, |index| async move {
+            assert!(index != 2, "as it was told to");
+            End::Done
+        })
+        .await;
+        assert_eq!(ends, [End::Skipped, End::Skipped, End::Failed]);
     }
 
     #[tokio::test]

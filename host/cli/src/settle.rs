@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use bindery_resource::Urn;
-use bindery_stack::{Deployment, OperationType, PendingOperation, ResourceState};
+use bindery_stack::{Deployment, OperationType, PendingOperation, Provider, ResourceState};
 
 use crate::apply::put;
 use crate::failure::Failure;
@@ -26,6 +26,8 @@ pub async fn settle(session: &Session, store: &Store) -> Result<HashSet<Urn>, Fa
             continue;
         }
         let found = match read(session, kind, &resource).await {
+            // What is there and is not as this was declared, was there before, and is not this resource's.
+            Ok(Some(found)) if kind == OperationType::Creating && !is_as_declared(session, &found).await => None,
             Ok(found) => found,
             Err(error) => {
                 let message = format!(
@@ -46,6 +48,13 @@ pub async fn settle(session: &Session, store: &Store) -> Result<HashSet<Urn>, Fa
             .map_err(unwritten)?;
     }
     Ok(unsettled)
+}
+
+async fn is_as_declared(session: &Session, found: &ResourceState) -> bool {
+    session
+        .diff(found, &found.inputs)
+        .await
+        .is_ok_and(|diff| diff.changes.is_empty())
 }
 
 async fn read(

@@ -93,15 +93,23 @@ impl Tenant {
             self.attempt(context, &functions.create, "create", &params, unsure)
         })
         .await;
-        let resource = match made {
-            Ok(state) => self.resource(ty, "create", state)?,
-            Err(error) => match id.filter(|_| error.may_have_effect) {
-                // One read settles whether it was made after all.
-                Some(id) => self.settled(context, ty, &id, None).await.ok().flatten().ok_or(error)?,
-                None => return Err(error),
-            },
+        let error = match made {
+            Ok(state) => return self.resource(ty, "create", state),
+            Err(error) => error,
         };
-        Ok(resource)
+        // One read settles whether it was made after all. What is there and is not as declared was there before.
+        if let Some(id) = id.filter(|_| error.may_have_effect)
+            && let Ok(Some(resource)) = self.settled(context, ty, &id, None).await
+            && self.is_as_declared(token, &resource, inputs).await
+        {
+            return Ok(resource);
+        }
+        Err(error)
+    }
+
+    async fn is_as_declared(&self, token: &str, resource: &Resource, inputs: &PropertyMap) -> bool {
+        let diff = self.diff(token, &resource.id, &resource.outputs, inputs).await;
+        diff.is_ok_and(|diff| diff.changes.is_empty())
     }
 
     /// The resource as it is now; none where it is gone. `last` is absent on import, where `id` may be what a person knows.
@@ -157,10 +165,7 @@ impl Tenant {
         };
         if error.may_have_effect
             && let Ok(Some(resource)) = self.settled(context, ty, &old.id, Some(&old.outputs)).await
-            && self
-                .diff(token, &old.id, &resource.outputs, inputs)
-                .await
-                .is_ok_and(|diff| diff.changes.is_empty())
+            && self.is_as_declared(token, &resource, inputs).await
         {
             return Ok(resource);
         }

@@ -463,3 +463,48 @@ fn a_refresh_notes_a_new_etag_without_asking() {
     assert!(bench.run("refresh", &[]).ok().out.contains("nothing has changed"));
     assert_ne!(etag(&bench), before);
 }
+
+#[test]
+fn a_resource_that_goes_as_the_mode_changes_to_replace_takes_its_grant_along() {
+    let bench = Bench::new();
+    let a = member("a", "roles/x", "user:ann@example.com");
+    bench.write(&(a.clone() + &member("b", "roles/y", "user:ann@example.com")));
+    bench.up().ok();
+    bench.write(&a);
+    let up = bench
+        .run("up", &["--yes", "--config=project=home", "--config=policyMode=replace"])
+        .ok();
+    assert!(up.out.contains("the configuration has changed"), "{}", up.out);
+    assert_eq!(bench.members(BUCKET, "roles/x"), ["user:ann@example.com"]);
+    assert_eq!(bench.members(BUCKET, "roles/y"), Vec::<String>::new());
+    assert_eq!(bench.names(), ["a"]);
+}
+
+#[test]
+fn a_leftover_whose_dependencies_were_turned_round_is_destroyed() {
+    let bench = Bench::new();
+    let on = |name: &str, bucket: &str, depends_on: &str| {
+        member(name, "roles/x", "user:ann@example.com").replace("name: logs", &format!("name: {bucket}"))
+            + &if depends_on.is_empty() {
+                String::new()
+            } else {
+                format!("    options: {{dependsOn: ['${{{depends_on}}}']}}\n")
+            }
+    };
+    bench.write(&(on("a", "one", "b") + &on("b", "three", "")));
+    bench.up().ok();
+    // The old one of `a` cannot be deleted, and stays behind.
+    let one = "projects/home/global/backendBuckets/one";
+    bench.emulator.set(Settings {
+        denied_targets: [one.to_string()].into(),
+        ..Settings::default()
+    });
+    bench.write(&(on("a", "two", "") + &on("b", "three", "a")));
+    assert_eq!(bench.up().code, Some(1));
+    bench.emulator.set(Settings::default());
+    assert!(bench.destroy().ok().out.contains("3 deleted"));
+    for bucket in ["one", "two", "three"] {
+        let target = format!("projects/home/global/backendBuckets/{bucket}");
+        assert_eq!(bench.members(&target, "roles/x"), Vec::<String>::new(), "{bucket}");
+    }
+}
