@@ -5,12 +5,12 @@ use std::time::Duration;
 /// A tenant's limits. The defaults leave room for a policy at the service's own limits and stop what runs away.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
-    /// Guest CPU time of one call, host waits excluded. A check takes microseconds, and a commit of 256 operations on a
-    /// policy of 1,500 identities well below a second.
+    /// Guest CPU time of one call, host waits excluded. Room for many operations on a policy at the
+    /// service's own limits, and short enough that a loop is noticed.
     pub cpu_time: Duration,
     /// Wall time of one call: a read and a write, each with a slow answer.
     pub wall_time: Duration,
-    /// Linear memory of one instance, in bytes. Twenty times what a commit needs.
+    /// Linear memory of one instance, in bytes. A policy is tens of kilobytes; this leaves room for many copies.
     pub memory: usize,
     /// Body of one response, in bytes. A policy has a few tens of kilobytes.
     pub response_body: usize,
