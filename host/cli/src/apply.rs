@@ -1,14 +1,19 @@
 //! Carries a plan out: what is declared first, what is no longer declared last, so that there is no moment without a grant
 //! that is to stay.
 
-use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bindery_resource::Urn;
+use bindery_resource::{PropertyMap, Urn};
 use bindery_sandbox::operation::Resource;
 use bindery_sandbox::{DeleteReason, Deleted, OperationError};
-use bindery_stack::{Action, Deployment, OperationType, PendingOperation, Plan, ResourceState, Step};
+use bindery_stack::plan::{exists, inputs, outputs, step as plan_step};
+use bindery_stack::{
+    Action, Change, Diagnostic, OperationType, Outcome, PendingOperation, Plan, Provider, ResourceState, Scope,
+    StackFile, Step,
+};
 
+use crate::failure::Problem;
 use crate::report::Report;
 use crate::schedule::{self, End};
 use crate::session::Session;
@@ -17,62 +22,63 @@ use crate::store::Store;
 /// What carrying out needs.
 #[derive(Debug)]
 pub struct Apply {
-    /// The provider.
-    pub session: Arc<Session>,
-    /// The state.
-    pub store: Store,
-    /// What a person sees.
-    pub report: Report,
-    /// Resources that were to be made or changed, and were not.
-    failed: Mutex<HashSet<Urn>>,
-    /// Resources that were replaced: that their old selves go is part of it.
-    replaced: Mutex<HashSet<Urn>>,
+    session: Arc<Session>,
+    store: Arc<Store>,
+    report: Report,
+    /// What is declared; empty where everything is removed.
+    file: StackFile,
+    /// The names of every resource type's outputs.
+    types: HashMap<String, Arc<[String]>>,
+    progress: Mutex<Progress>,
     /// Resources whose last operation could not be settled: they are left alone.
     unsettled: HashSet<Urn>,
 }
 
-/// Carries a plan out. True if all of it was done.
-pub async fn apply(context: &Arc<Apply>, plan: Plan, parallel: usize) -> bool {
-    let (deletions, others): (Vec<Step>, Vec<Step>) =
-        plan.steps.into_iter().partition(|step| step.action == Action::Delete);
-    let after = positions(&others, |step| step.dependencies.clone());
-    let made = run(context, others, &after, parallel).await;
-    // What was replaced is in the state by now, to be deleted.
-    let replaced = context
-        .store
-        .deployment()
-        .resources
-        .into_iter()
-        .filter(|resource| resource.delete);
-    let mut deletions = deletions;
-    for resource in replaced {
-        if !deletions
-            .iter()
-            .any(|step| step.old.as_ref().is_some_and(|old| same(old, &resource)))
-        {
-            deletions.push(deletion(resource));
-        }
-    }
-    let (kept, deletions): (Vec<Step>, Vec<Step>) =
-        deletions.into_iter().partition(|step| context.is_needed(&step.urn));
-    for step in &kept {
-        context.report.skipped(&step.urn);
-    }
-    let after = dependents(&deletions);
-    let deleted = run(context, deletions, &after, parallel).await;
-    made && deleted && kept.is_empty()
+/// What has become of the steps so far.
+#[derive(Debug)]
+struct Progress {
+    /// What others can refer to by now.
+    scope: Scope,
+    /// Resources that were to be made or changed, and were not.
+    failed: HashSet<Urn>,
+    /// Resources that were replaced: that their old selves go is part of it.
+    replaced: HashSet<Urn>,
 }
 
-fn deletion(resource: ResourceState) -> Step {
-    Step {
-        urn: resource.urn.clone(),
-        action: Action::Delete,
-        inputs: resource.inputs.clone(),
-        id: Some(resource.id.clone()),
-        dependencies: resource.dependencies.clone(),
-        position: None,
-        old: Some(resource),
+/// How an operation ended: what was done, if a person wants to hear of it; or what is wrong.
+type Ended = Result<Option<&'static str>, Vec<Problem>>;
+
+/// Carries a plan out. True if all of it was done.
+pub async fn apply(context: &Arc<Apply>, plan: Plan, parallel: usize) -> bool {
+    let is_removal = |step: &Step| matches!(step.action, Action::Delete | Action::Forget);
+    let (mut removals, others): (Vec<Step>, Vec<Step>) = plan.steps.into_iter().partition(is_removal);
+    let to_do = removals.len() + others.iter().filter(|step| step.action != Action::Same).count();
+    context.report.expect(to_do);
+    let after = positions(&others);
+    let made = run(context, others, &after, parallel).await;
+    // What was replaced is in the state by now, to be deleted.
+    let known: HashSet<(Urn, Option<String>)> = removals
+        .iter()
+        .map(|step| (step.urn.clone(), step.id.clone()))
+        .collect();
+    let is_new = |step: &Step| !known.contains(&(step.urn.clone(), step.id.clone()));
+    let replaced = context.store.look(|deployment| {
+        let was_replaced = |urn: &Urn| context.progress().replaced.contains(urn);
+        let replaced = deployment
+            .replaced
+            .values()
+            .filter(|resource| was_replaced(&resource.urn));
+        replaced.map(Step::removal).collect::<Vec<_>>()
+    });
+    removals.extend(replaced.into_iter().filter(is_new));
+    let needed = context.needed_by_failed();
+    let (kept, removals): (Vec<Step>, Vec<Step>) = removals.into_iter().partition(|step| needed.contains(&step.urn));
+    for step in &kept {
+        context.report.skipped(step, "what depends on it failed");
     }
+    let after = dependents(&removals);
+    let removed = run(context, removals, &after, parallel).await;
+    made && removed && kept.is_empty()
 }
 
 async fn run(context: &Arc<Apply>, steps: Vec<Step>, after: &[Vec<usize>], parallel: usize) -> bool {
@@ -90,33 +96,40 @@ async fn run(context: &Arc<Apply>, steps: Vec<Step>, after: &[Vec<usize>], paral
     for (step, end) in steps.iter().zip(&ends).filter(|(_, end)| **end != End::Done) {
         context.fail(step);
         if *end == End::Skipped {
-            context.report.skipped(&step.urn);
+            context.report.skipped(step, "what it depends on failed");
         }
     }
     ends.iter().all(|end| *end == End::Done)
 }
 
 /// For each step, where those are that it waits for.
-fn positions(steps: &[Step], needed: impl Fn(&Step) -> Vec<Urn>) -> Vec<Vec<usize>> {
-    let position = |urn: &Urn| steps.iter().position(|step| step.urn == *urn);
-    steps
+fn positions(steps: &[Step]) -> Vec<Vec<usize>> {
+    let at: HashMap<&Urn, usize> = steps
         .iter()
-        .map(|step| needed(step).iter().filter_map(position).collect())
-        .collect()
-}
-
-/// For each deletion, those of the resources that depend on it.
-fn dependents(steps: &[Step]) -> Vec<Vec<usize>> {
-    let depends = |one: &Step, on: &Step| one.urn != on.urn && one.dependencies.contains(&on.urn);
-    let after = |on: &Step| {
-        steps
+        .enumerate()
+        .map(|(index, step)| (&step.urn, index))
+        .collect();
+    let needed = |step: &Step| {
+        step.dependencies
             .iter()
-            .enumerate()
-            .filter(|(_, one)| depends(one, on))
-            .map(|(index, _)| index)
+            .filter_map(|urn| at.get(urn).copied())
             .collect()
     };
-    steps.iter().map(after).collect()
+    steps.iter().map(needed).collect()
+}
+
+/// For each removal, those of the resources that depend on it.
+fn dependents(steps: &[Step]) -> Vec<Vec<usize>> {
+    let mut of: HashMap<&Urn, Vec<usize>> = HashMap::new();
+    for (index, step) in steps.iter().enumerate() {
+        for urn in step.dependencies.iter().filter(|urn| **urn != step.urn) {
+            of.entry(urn).or_default().push(index);
+        }
+    }
+    steps
+        .iter()
+        .map(|step| of.get(&step.urn).cloned().unwrap_or_default())
+        .collect()
 }
 
 fn existing(state: &ResourceState) -> Resource {
@@ -126,122 +139,174 @@ fn existing(state: &ResourceState) -> Resource {
     }
 }
 
-fn same(one: &ResourceState, other: &ResourceState) -> bool {
-    one.urn == other.urn && one.id == other.id && one.delete == other.delete
-}
-
 impl Apply {
-    /// What carrying out needs, before anything was done.
-    pub fn new(session: Arc<Session>, store: Store, report: Report, unsettled: HashSet<Urn>) -> Self {
+    /// What carrying out needs, before anything was done. `config` are the values of the file's keys.
+    pub fn new(
+        session: Arc<Session>,
+        store: Arc<Store>,
+        report: Report,
+        unsettled: HashSet<Urn>,
+        declared: Option<(&StackFile, &str, PropertyMap)>,
+    ) -> Self {
+        let types: HashMap<String, Arc<[String]>> = session.types().into_iter().collect();
+        let (file, stack, config) = match declared {
+            Some((file, stack, config)) => (file.clone(), stack, config),
+            None => (StackFile::default(), "", PropertyMap::new()),
+        };
+        let mut scope = Scope::new(&file, stack, config);
+        // Also what is no target of this run can be referred to.
+        store.look(|deployment| {
+            for declaration in file.resources.values() {
+                let known = deployment.resource(&bindery_stack::plan::urn(&file, stack, declaration));
+                if let (Some(known), Some(properties)) = (known, types.get(&declaration.token)) {
+                    scope.export(&declaration.name, exists(known, Arc::clone(properties)));
+                }
+            }
+        });
         Self {
             session,
             store,
             report,
-            failed: Mutex::new(unsettled.clone()),
-            replaced: Mutex::default(),
+            file,
+            types,
+            progress: Mutex::new(Progress {
+                scope,
+                failed: unsettled.clone(),
+                replaced: HashSet::new(),
+            }),
             unsettled,
         }
     }
 
-    /// Whether a resource that failed, and stays as it was, depends on this one.
-    fn is_needed(&self, urn: &Urn) -> bool {
-        let resources = self.store.deployment().resources;
-        resources
-            .iter()
-            .any(|resource| resource.dependencies.contains(urn) && self.has_failed(&resource.urn))
+    fn progress(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes what was to be made or changed, and was not. A deletion that failed says nothing of what is there.
+    /// What the stack gives to others, as far as it is known.
+    ///
+    /// # Errors
+    /// References that lead nowhere.
+    pub fn outputs(&self) -> Result<PropertyMap, Vec<Diagnostic>> {
+        outputs(&self.file, &mut self.progress().scope)
+    }
+
+    /// What the resources depend on that failed, and stay as they were.
+    fn needed_by_failed(&self) -> HashSet<Urn> {
+        let failed = self.progress().failed.clone();
+        self.store.look(|deployment| {
+            let kept = deployment.all().filter(|resource| failed.contains(&resource.urn));
+            kept.flat_map(|resource| resource.dependencies.iter().cloned())
+                .collect()
+        })
+    }
+
+    /// Notes what was to be made or changed, and was not. A removal that failed says nothing of what is there.
     fn fail(&self, step: &Step) {
-        if step.action == Action::Delete {
-            return;
+        if !matches!(step.action, Action::Delete | Action::Forget) {
+            self.progress().failed.insert(step.urn.clone());
         }
-        let urn = &step.urn;
-        self.failed
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(urn.clone());
     }
 
     fn has_failed(&self, urn: &Urn) -> bool {
-        self.failed.lock().unwrap_or_else(PoisonError::into_inner).contains(urn)
+        self.progress().failed.contains(urn)
     }
 
     /// Carries one step out. What fails is reported, and leaves the state as it says.
     async fn step(&self, step: &Step) -> End {
         if self.unsettled.contains(&step.urn) {
-            self.report.left_alone(&step.urn);
+            self.report
+                .skipped(step, "what became of its last operation is not known");
             return End::Failed;
         }
-        let ended = match &step.action {
-            Action::Same => self.note(step).await,
-            Action::Create => self.create(step).await,
-            Action::Update(_) => self.update(step).await,
-            Action::Replace(diff) if diff.delete_before_replace => {
-                match self.delete(step, DeleteReason::BeforeReplacement).await {
-                    Ok(_) => self.create(step).await,
-                    Err(error) => Err(error),
-                }
+        if step.action != Action::Same {
+            if self.session.cancel.is_cancelled() {
+                self.report.skipped(step, "interrupted");
+                self.fail(step);
+                return End::Failed;
             }
-            Action::Replace(_) => self.create(step).await,
-            Action::Delete => self.delete(step, DeleteReason::NotDeclared).await,
-        };
-        match ended {
-            Ok(None) => End::Done,
-            Ok(Some(what)) => {
-                self.report.done(
-                    &step.urn,
-                    if matches!(step.action, Action::Replace(_)) {
-                        "replaced"
-                    } else {
-                        what
-                    },
-                );
+            self.report.begin(step);
+        }
+        match self.carry_out(step).await {
+            Ok(None) => {
+                self.report.nothing(step);
                 End::Done
             }
-            Err(message) => {
+            Ok(Some(what)) => {
+                self.report.done(step, what);
+                End::Done
+            }
+            Err(problems) => {
                 self.fail(step);
-                self.report.failed(step, &message);
+                self.report.failed(step, problems);
                 End::Failed
             }
         }
     }
 
-    /// Keeps the inputs of a resource that stays as it is, where they are written in another way now.
-    async fn note(&self, step: &Step) -> Result<Option<&'static str>, String> {
-        let is_same = step
-            .old
-            .as_ref()
-            .is_some_and(|old| old.inputs == step.inputs && old.dependencies == step.dependencies);
-        if !is_same {
+    async fn carry_out(&self, step: &Step) -> Ended {
+        let resolved;
+        let step = if step.is_known() {
+            step
+        } else {
+            resolved = self.resolved(step).await?;
+            &resolved
+        };
+        match &step.action {
+            Action::Same => self.note(step).await,
+            Action::Create => self.create(step).await,
+            Action::Import(id) => self.adopt(step, id).await,
+            Action::Update(_) => self.update(step).await,
+            Action::Replace(diff) => {
+                let deletes_first =
+                    diff.delete_before_replace && !step.old.as_ref().is_some_and(|old| old.retain_on_delete);
+                if deletes_first {
+                    self.delete(step, DeleteReason::BeforeReplacement).await?;
+                }
+                self.create(step).await.map(|_| Some("replaced"))
+            }
+            Action::Delete => self.delete(step, DeleteReason::NotDeclared).await,
+            Action::Forget => self.forget(step).await,
+        }
+    }
+
+    /// The step as it is now that what it refers to exists.
+    async fn resolved(&self, step: &Step) -> Result<Step, Vec<Problem>> {
+        let wrong = |diagnostics: Vec<Diagnostic>| diagnostics.into_iter().map(Problem::from).collect::<Vec<_>>();
+        let declaration = self.file.resources.get(step.urn.name());
+        let declaration = declaration.ok_or_else(|| vec![problem(step, "it is not declared")])?;
+        let inputs = inputs(declaration, &self.file, &mut self.progress().scope).map_err(wrong)?;
+        let (urn, dependencies) = (step.urn.clone(), step.dependencies.clone());
+        let session: &Session = &self.session;
+        let resolved = plan_step(declaration, urn, inputs, dependencies, step.old.as_ref(), session).await;
+        resolved.map_err(wrong)
+    }
+
+    /// What others can refer to from now on.
+    fn export(&self, state: &ResourceState) {
+        if let Some(properties) = self.types.get(state.urn.token()) {
+            let exported = exists(state, Arc::clone(properties));
+            self.progress().scope.export(state.urn.name(), exported);
+        }
+    }
+
+    /// Keeps what is written in another way now of a resource that stays as it is.
+    async fn note(&self, step: &Step) -> Ended {
+        let Some(old) = &step.old else { return Ok(None) };
+        let now = step.becomes(old.id.clone(), old.outputs.clone());
+        self.export(&now);
+        if now != *old {
             self.store
-                .commit(|deployment| {
-                    for resource in deployment
-                        .resources
-                        .iter_mut()
-                        .filter(|resource| resource.urn == step.urn && !resource.delete)
-                    {
-                        resource.inputs.clone_from(&step.inputs);
-                        resource.dependencies.clone_from(&step.dependencies);
-                    }
-                })
+                .commit(vec![Change::Note(now)])
                 .await
-                .map_err(unwritten)?;
+                .map_err(|error| unwritten(step, &error))?;
         }
         Ok(None)
     }
 
-    async fn create(&self, step: &Step) -> Result<Option<&'static str>, String> {
-        let meant = ResourceState {
-            urn: step.urn.clone(),
-            id: step.id.clone().unwrap_or_default(),
-            inputs: step.inputs.clone(),
-            outputs: Default::default(),
-            dependencies: step.dependencies.clone(),
-            delete: false,
-        };
-        let begun = self.begin(OperationType::Creating, &meant).await?;
-        let context = self.context(&step.urn);
+    async fn create(&self, step: &Step) -> Ended {
+        let meant = step.becomes(step.id.clone().unwrap_or_default(), PropertyMap::new());
+        let begun = self.begin(step, OperationType::Creating, &meant).await?;
+        let context = self.session.context(self.report.listener(&step.urn));
         let created = self
             .session
             .tenant
@@ -249,142 +314,181 @@ impl Apply {
             .await;
         match created {
             Ok(Resource { id, outputs }) => {
-                let made = ResourceState { id, outputs, ..meant };
+                let made = step.becomes(id, outputs);
                 if matches!(step.action, Action::Replace(_)) {
-                    self.replaced
-                        .lock()
-                        .unwrap_or_else(PoisonError::into_inner)
-                        .insert(step.urn.clone());
+                    self.progress().replaced.insert(step.urn.clone());
                 }
-                self.store
-                    .end(&begun, |deployment| put(deployment, made))
-                    .await
-                    .map_err(unwritten)?;
+                self.end(step, &begun, Outcome::Made(made.clone())).await?;
+                self.export(&made);
                 Ok(Some("created"))
             }
-            Err(error) => Err(self.ended(&begun, error).await),
+            Err(error) => Err(self.failed(step, &begun, error).await),
         }
     }
 
-    async fn update(&self, step: &Step) -> Result<Option<&'static str>, String> {
-        let old = step.old.clone().ok_or("there is nothing to update")?;
-        let begun = self.begin(OperationType::Updating, &old).await?;
-        let context = self.context(&step.urn);
-        let updated = self
+    /// Takes over what exists, if it is as declared. Nothing is written anywhere but to the state.
+    async fn adopt(&self, step: &Step, id: &str) -> Ended {
+        let context = self.session.context(self.report.listener(&step.urn));
+        let found = self.session.tenant.read(&context, step.urn.token(), id, None).await;
+        let found = found.map_err(|error| vec![problem(step, error)])?;
+        let Some(Resource { id: found_id, outputs }) = found else {
+            let hint = "remove `import` to create it".to_string();
+            let wrong = problem(
+                step,
+                format!("nothing exists under `{id}`, so there is nothing to adopt"),
+            );
+            return Err(vec![Problem {
+                hint: Some(hint),
+                ..wrong
+            }]);
+        };
+        let found = step.becomes(found_id, outputs);
+        let diff = self
             .session
-            .tenant
-            .update(&context, step.urn.token(), &existing(&old), &step.inputs)
-            .await;
-        match updated {
-            Ok(Resource { id, outputs }) => {
-                let changed = ResourceState {
-                    id,
-                    outputs,
-                    inputs: step.inputs.clone(),
-                    dependencies: step.dependencies.clone(),
-                    ..old
+            .diff(&found, &step.inputs)
+            .await
+            .map_err(|error| vec![problem(step, error)])?;
+        if !diff.changes.is_empty() {
+            let differs = diff.changes.iter().map(|change| {
+                let shown = |properties| {
+                    change
+                        .path
+                        .get(properties)
+                        .map_or("none".to_string(), ToString::to_string)
                 };
-                self.store
-                    .end(&begun, |deployment| {
-                        for resource in deployment
-                            .resources
-                            .iter_mut()
-                            .filter(|resource| resource.urn == changed.urn && !resource.delete)
-                        {
-                            *resource = changed.clone();
-                        }
-                    })
-                    .await
-                    .map_err(unwritten)?;
+                format!(
+                    "`{}` is {}, not {}",
+                    change.path,
+                    shown(&found.outputs),
+                    shown(&step.inputs)
+                )
+            });
+            let differs: Vec<String> = differs.collect();
+            let wrong = problem(step, format!("what exists is not as declared: {}", differs.join("; ")));
+            return Err(vec![Problem {
+                hint: Some("declare it as it is, run `up`, and change it after that".to_string()),
+                ..wrong
+            }]);
+        }
+        self.store
+            .commit(vec![Change::Note(found.clone())])
+            .await
+            .map_err(|error| unwritten(step, &error))?;
+        self.export(&found);
+        Ok(Some("adopted"))
+    }
+
+    async fn update(&self, step: &Step) -> Ended {
+        let old = old(step)?;
+        let begun = self.begin(step, OperationType::Updating, &old).await?;
+        let context = self.session.context(self.report.listener(&step.urn));
+        let (token, tenant) = (step.urn.token(), &self.session.tenant);
+        match tenant.update(&context, token, &existing(&old), &step.inputs).await {
+            Ok(Resource { id, outputs }) => {
+                let changed = step.becomes(id, outputs);
+                self.end(step, &begun, Outcome::Changed(changed.clone())).await?;
+                self.export(&changed);
                 Ok(Some("updated"))
             }
-            Err(error) => Err(self.ended(&begun, error).await),
+            Err(error) => Err(self.failed(step, &begun, error).await),
         }
     }
 
-    async fn delete(&self, step: &Step, reason: DeleteReason) -> Result<Option<&'static str>, String> {
-        let old = step.old.clone().ok_or("there is nothing to delete")?;
-        let begun = self.begin(OperationType::Deleting, &old).await?;
-        let context = self.context(&step.urn);
+    async fn delete(&self, step: &Step, reason: DeleteReason) -> Ended {
+        let old = old(step)?;
+        let begun = self.begin(step, OperationType::Deleting, &old).await?;
+        let context = self.session.context(self.report.listener(&step.urn));
         let (session, token) = (&self.session, step.urn.token());
-        let deleted = session
-            .tenant
+        let tenant = &session.tenant;
+        let deleted = tenant
             .delete(&session.run, &context, &step.urn, token, &existing(&old), reason)
             .await;
         let what = match deleted {
             Ok(Deleted::Removed) => "deleted",
             Ok(Deleted::KeptFor(owner)) if self.has_failed(&owner) => {
-                self.store.end(&begun, |_| {}).await.map_err(unwritten)?;
-                return Err(format!(
+                self.end(step, &begun, Outcome::Nothing).await?;
+                let message = format!(
                     "its grant is declared by `{}` now, which failed; it stays in the state",
                     owner.name()
-                ));
+                );
+                return Err(vec![problem(step, message)]);
             }
             Ok(Deleted::KeptFor(owner)) if owner != step.urn => {
-                println!(
-                    "   {}: its grant stays, declared by `{}` now",
-                    step.urn.name(),
+                let name = step.urn.name();
+                self.report.line(format!(
+                    "   {name}: its grant stays, declared by `{}` now",
                     owner.name()
-                );
+                ));
                 "handed over"
             }
             Ok(Deleted::KeptFor(_)) => "deleted",
-            Err(error) => return Err(self.ended(&begun, error).await),
+            Err(error) => return Err(self.failed(step, &begun, error).await),
         };
+        self.end(step, &begun, Outcome::Gone).await?;
+        let is_told_of = old.delete && self.progress().replaced.contains(&step.urn);
+        Ok((!is_told_of).then_some(what))
+    }
+
+    /// Lets go of a resource, which stays as it is.
+    async fn forget(&self, step: &Step) -> Ended {
+        let old = old(step)?;
         self.store
-            .end(&begun, |deployment| {
-                deployment.resources.retain(|resource| !same(resource, &old))
-            })
+            .commit(vec![Change::Forget(old)])
             .await
-            .map_err(unwritten)?;
-        let replaced = self.replaced.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok((!old.delete || !replaced.contains(&step.urn)).then_some(what))
+            .map_err(|error| unwritten(step, &error))?;
+        Ok(Some("let go"))
     }
 
     /// Notes that an operation is begun, before its first request.
-    async fn begin(&self, kind: OperationType, resource: &ResourceState) -> Result<PendingOperation, String> {
+    async fn begin(
+        &self,
+        step: &Step,
+        kind: OperationType,
+        resource: &ResourceState,
+    ) -> Result<PendingOperation, Vec<Problem>> {
         let begun = PendingOperation {
             kind,
             resource: resource.clone(),
         };
-        self.store.begin(&begun).await.map_err(unwritten)?;
+        self.store
+            .begin(&begun)
+            .await
+            .map_err(|error| unwritten(step, &error))?;
         Ok(begun)
     }
 
+    /// Notes an operation's outcome.
+    async fn end(&self, step: &Step, begun: &PendingOperation, outcome: Outcome) -> Result<(), Vec<Problem>> {
+        self.store
+            .end(begun, outcome)
+            .await
+            .map_err(|error| unwritten(step, &error))
+    }
+
     /// Notes that an operation failed. One whose effect is not known stays pending: the next run finds out.
-    async fn ended(&self, begun: &PendingOperation, error: OperationError) -> String {
+    async fn failed(&self, step: &Step, begun: &PendingOperation, error: OperationError) -> Vec<Problem> {
         if error.may_have_effect {
-            return format!("{error}; whether it took effect is not known, and the next run will find out");
+            let message = format!("{error}; whether it took effect is not known, and the next run will find out");
+            return vec![problem(step, message)];
         }
-        match self.store.end(begun, |_| {}).await {
-            Ok(()) => error.to_string(),
-            Err(unwritable) => format!("{error}; {}", unwritten(unwritable)),
+        let mut problems = vec![problem(step, &error)];
+        if let Err(unwritable) = self.store.end(begun, Outcome::Nothing).await {
+            problems.extend(unwritten(step, &unwritable));
         }
-    }
-
-    fn context(&self, urn: &Urn) -> bindery_sandbox::Context {
-        let urn = urn.clone();
-        self.session.context(move |event| Report::on_event(&urn, &event))
+        problems
     }
 }
 
-/// Puts a resource into its place: after what it depends on, and before what it replaces, which is then to be deleted.
-pub fn put(deployment: &mut Deployment, made: ResourceState) {
-    let place = deployment
-        .resources
-        .iter()
-        .position(|resource| resource.urn == made.urn && !resource.delete);
-    match place {
-        Some(place) => {
-            if let Some(old) = deployment.resources.get_mut(place) {
-                old.delete = true;
-            }
-            deployment.resources.insert(place, made);
-        }
-        None => deployment.resources.push(made),
-    }
+fn old(step: &Step) -> Result<ResourceState, Vec<Problem>> {
+    step.old
+        .clone()
+        .ok_or_else(|| vec![problem(step, "nothing is known to exist")])
 }
 
-fn unwritten(error: std::io::Error) -> String {
-    format!("the state cannot be written: {error}")
+fn problem(step: &Step, message: impl std::fmt::Display) -> Problem {
+    Problem::of(&step.urn, step.position, message)
+}
+
+fn unwritten(step: &Step, error: &std::io::Error) -> Vec<Problem> {
+    vec![problem(step, format!("the state cannot be written: {error}"))]
 }

@@ -1,74 +1,276 @@
-//! The command line.
+//! The command line. What is not given there comes from the environment, then from the stack file.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand};
+use clap::builder::BoolishValueParser;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+
+use bindery_stack::file::is_name;
+use bindery_stack::settings::{PARALLEL, TIMEOUT};
 
 /// Grants roles from a stack file: on migration jobs, edge cache origins and backend buckets.
+///
+/// A setting comes from its flag, else from its environment variable, else from the stack file where `--help` says so.
 #[derive(Debug, Parser)]
-#[command(name = "bindery", version, about)]
+#[command(name = "bindery", version, about, max_term_width = 100)]
 pub struct Arguments {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
+    /// How it is told.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// How a command tells what it does.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Output")]
+pub struct Output {
+    /// Print one JSON document instead of text. Nothing is asked.
+    #[arg(long, global = true, env = "BINDERY_JSON", value_parser = BoolishValueParser::new())]
+    pub json: bool,
+    /// Print warnings and errors only. Nothing is asked.
+    #[arg(long, short, global = true, env = "BINDERY_QUIET", value_parser = BoolishValueParser::new())]
+    pub quiet: bool,
+    /// When to use colours. `auto` honours NO_COLOR and CLICOLOR_FORCE.
+    #[arg(
+        long,
+        global = true,
+        value_name = "WHEN",
+        default_value = "auto",
+        env = "BINDERY_COLOR"
+    )]
+    pub color: Color,
+}
+
+/// When to use colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    Auto,
+    Always,
+    Never,
 }
 
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Make what the stack file declares so.
-    Up(Target),
+    Up(Run),
     /// Show what `up` would do, and touch nothing.
-    Preview(Target),
+    Preview(Preview),
     /// Read what exists, and note in the state what has changed.
-    Refresh(Target),
+    Refresh(Run),
     /// Remove everything that the stack has made.
-    Destroy(Target),
+    Destroy(Run),
+    /// Print the YAML that adopts what exists already.
+    Import(Import),
+    /// Look at what a stack is known to have made.
+    State {
+        /// What to look at.
+        #[command(subcommand)]
+        command: State,
+    },
+    /// Show what a provider component is, without running it.
+    Inspect {
+        /// The component: FILE, FILE@sha256:DIGEST. The built-in one where none is named.
+        component: Option<ComponentFile>,
+    },
     /// Serve the three services' policy endpoints on this machine.
     Emulator(EmulatorOptions),
+    /// Print a script that completes this command line.
+    Completions {
+        /// The shell.
+        shell: Shell,
+    },
 }
 
-/// Which stack, and how it is reached.
-#[derive(Debug, Args)]
-pub struct Target {
+impl Command {
+    /// The words that it is called by.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Up(_) => "up",
+            Self::Preview(_) => "preview",
+            Self::Refresh(_) => "refresh",
+            Self::Destroy(_) => "destroy",
+            Self::Import(_) => "import",
+            Self::State {
+                command: State::Show { .. },
+            } => "state show",
+            Self::State {
+                command: State::Export { .. },
+            } => "state export",
+            Self::Inspect { .. } => "inspect",
+            Self::Emulator(_) => "emulator",
+            Self::Completions { .. } => "completions",
+        }
+    }
+}
+
+/// What to look at of a state.
+#[derive(Debug, Subcommand)]
+pub enum State {
+    /// List the stack's resources, or show one of them whole.
+    Show {
+        /// Where the stack is.
+        #[command(flatten)]
+        place: Place,
+        /// The resource, by its name or URN.
+        resource: Option<String>,
+    },
+    /// Print the state as a document that `pulumi stack import` takes.
+    Export {
+        /// Where the stack is.
+        #[command(flatten)]
+        place: Place,
+    },
+}
+
+/// Which stack, and where its state is.
+#[derive(Debug, Clone, Args)]
+pub struct Place {
     /// The stack file.
     pub file: PathBuf,
-    /// Do not ask before anything is changed.
-    #[arg(long, short)]
-    pub yes: bool,
-    /// Set a key of the provider's configuration, such as `project=my-project`. May be repeated.
+    /// The stack: each has a state of its own. [stack file: bindery.stack] [default: dev]
+    #[arg(long, short, env = "BINDERY_STACK", value_parser = stack_name)]
+    pub stack: Option<String>,
+    /// Where the state is kept. [default: .bindery beside the stack file]
+    #[arg(long, value_name = "DIR", env = "BINDERY_STATE_DIR")]
+    pub state_dir: Option<PathBuf>,
+    /// Work on emulated services in this process, whose policies are kept beside a state of their own.
+    #[arg(long, env = "BINDERY_EMULATE", value_parser = BoolishValueParser::new())]
+    pub emulate: bool,
+    /// Use the provider in this file instead of the built-in one; what it may call stands in the .toml file beside it.
+    #[arg(long, value_name = "FILE[@sha256:DIGEST]", env = "BINDERY_COMPONENT")]
+    pub component: Option<ComponentFile>,
+}
+
+/// How the provider is configured, and what it calls.
+#[derive(Debug, Clone, Args)]
+pub struct Services {
+    /// Set a configuration key, of the stack file or of the provider (`bindery:KEY`). May be repeated. [stack file: config]
     #[arg(long, short, value_name = "KEY=VALUE", value_parser = key_value)]
     pub config: Vec<(String, String)>,
-    /// The stack: each has a state of its own.
-    #[arg(long, short, default_value = "dev", value_parser = stack_name)]
-    pub stack: String,
-    /// How many resources are worked on at the same time.
-    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1000))]
-    pub parallel: u16,
-    /// Where the state is kept. Without it, in `.bindery` beside the stack file.
-    #[arg(long, value_name = "DIR")]
-    pub state_dir: Option<PathBuf>,
-    /// Work on emulated services in this process, whose policies are kept beside the state.
-    #[arg(long)]
-    pub emulate: bool,
     /// Call a service at another origin, such as `compute=http://127.0.0.1:8080`. May be repeated. No credential is sent.
     #[arg(long, value_name = "SERVICE=ORIGIN", value_parser = key_value, conflicts_with = "emulate")]
     pub endpoint: Vec<(String, String)>,
-    /// How many seconds one operation may take, with all its attempts.
-    #[arg(long, value_name = "SECONDS", default_value = "120", value_parser = seconds)]
-    pub timeout: Duration,
+    /// How many seconds one operation may take, with all its attempts. [stack file: bindery.timeout] [default: 120]
+    #[arg(long, value_name = "SECONDS", env = "BINDERY_TIMEOUT", value_parser = seconds)]
+    pub timeout: Option<Duration>,
+}
+
+/// What may be changed, and how much of it is shown.
+#[derive(Debug, Clone, Args)]
+pub struct Selection {
+    /// Change this resource only, by its name or URN. May be repeated.
+    #[arg(long, short, value_name = "NAME")]
+    pub target: Vec<String>,
+    /// Show every property and whole lists.
+    #[arg(long, env = "BINDERY_DIFF", value_parser = BoolishValueParser::new())]
+    pub diff: bool,
+}
+
+/// `preview`.
+#[derive(Debug, Clone, Args)]
+pub struct Preview {
+    #[command(flatten)]
+    pub place: Place,
+    #[command(flatten)]
+    pub services: Services,
+    #[command(flatten)]
+    pub selection: Selection,
+}
+
+/// A command that changes something.
+#[derive(Debug, Clone, Args)]
+pub struct Run {
+    #[command(flatten)]
+    pub place: Place,
+    #[command(flatten)]
+    pub services: Services,
+    #[command(flatten)]
+    pub selection: Selection,
+    /// Do not ask before anything is changed.
+    #[arg(long, short, env = "BINDERY_YES", value_parser = BoolishValueParser::new())]
+    pub yes: bool,
+    /// How many resources are worked on at the same time. [stack file: bindery.parallel] [default: 16]
+    #[arg(long, short, env = "BINDERY_PARALLEL", value_parser = clap::value_parser!(u16).range(i64::from(*PARALLEL.start())..=i64::from(*PARALLEL.end())))]
+    pub parallel: Option<u16>,
+}
+
+/// `import`.
+#[derive(Debug, Clone, Args)]
+pub struct Import {
+    /// The resource type: its token, or the end of it that no other has.
+    #[arg(value_name = "TYPE")]
+    pub token: String,
+    /// The name that it gets in the stack file.
+    pub name: String,
+    /// What exists: its id, or what the provider takes for one, such as `TARGET ROLE IDENTITY [TITLE]`.
+    pub id: String,
+    /// The stack file, for the configuration that it sets.
+    #[arg(long, short)]
+    pub file: Option<PathBuf>,
+    /// How the provider is configured, and what it calls.
+    #[command(flatten)]
+    pub services: Services,
+    /// Use the provider in this file instead of the built-in one; what it may call stands in the .toml file beside it.
+    #[arg(long, value_name = "FILE[@sha256:DIGEST]", env = "BINDERY_COMPONENT")]
+    pub component: Option<ComponentFile>,
+    /// Read from the emulated services of the stack file.
+    #[arg(long, env = "BINDERY_EMULATE", value_parser = BoolishValueParser::new(), requires = "file")]
+    pub emulate: bool,
+    /// The stack whose emulated services are read. [stack file: bindery.stack] [default: dev]
+    #[arg(long, short, env = "BINDERY_STACK", value_parser = stack_name)]
+    pub stack: Option<String>,
+    /// Where the state is kept. [default: .bindery beside the stack file]
+    #[arg(long, value_name = "DIR", env = "BINDERY_STATE_DIR")]
+    pub state_dir: Option<PathBuf>,
 }
 
 /// How the emulator is served.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct EmulatorOptions {
     /// The port on this machine; 0 for any that is free.
-    #[arg(long, default_value_t = 8080)]
+    #[arg(long, default_value_t = 8080, env = "BINDERY_EMULATOR_PORT")]
     pub port: u16,
     /// Where the policies are kept. Without it, in memory.
     #[arg(long, value_name = "FILE")]
     pub file: Option<PathBuf>,
+}
+
+/// A component's file, and the digest that it must have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ComponentFile {
+    /// The file.
+    pub path: PathBuf,
+    /// `sha256:` and 64 hexadecimal digits.
+    pub digest: Option<String>,
+}
+
+impl std::str::FromStr for ComponentFile {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (path, digest) = match text.rsplit_once("@sha256:") {
+            None => (text, None),
+            Some((path, digits)) => {
+                let is_digest = digits.len() == 64 && digits.chars().all(|c| c.is_ascii_hexdigit());
+                if !is_digest {
+                    return Err("a digest is `sha256:` and 64 hexadecimal digits".to_string());
+                }
+                (path, Some(format!("sha256:{}", digits.to_ascii_lowercase())))
+            }
+        };
+        if path.is_empty() {
+            return Err("expected a file".to_string());
+        }
+        Ok(Self {
+            path: PathBuf::from(path),
+            digest,
+        })
+    }
 }
 
 fn key_value(text: &str) -> Result<(String, String), String> {
@@ -80,10 +282,7 @@ fn key_value(text: &str) -> Result<(String, String), String> {
 
 /// A stack's name becomes part of URNs and of file names.
 fn stack_name(text: &str) -> Result<String, String> {
-    let is_name = (1..=100).contains(&text.len())
-        && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
-        && !text.starts_with('.');
-    if is_name {
+    if is_name(text) {
         Ok(text.to_string())
     } else {
         Err("expected letters, digits, `-`, `_` and `.`".to_string())
@@ -92,7 +291,33 @@ fn stack_name(text: &str) -> Result<String, String> {
 
 fn seconds(text: &str) -> Result<Duration, String> {
     match text.parse() {
-        Ok(seconds @ 1..=86_400) => Ok(Duration::from_secs(seconds)),
-        _ => Err("expected seconds, from 1 to 86400".to_string()),
+        Ok(seconds) if TIMEOUT.contains(&seconds) => Ok(Duration::from_secs(seconds)),
+        _ => Err(format!(
+            "expected seconds, from {} to {}",
+            TIMEOUT.start(),
+            TIMEOUT.end()
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn a_component_may_be_pinned_by_its_digest() {
+        let digest = "a".repeat(64);
+        let pinned: ComponentFile = format!("dir/x.wasm@sha256:{}", digest.to_uppercase()).parse().unwrap();
+        assert_eq!(pinned.path, PathBuf::from("dir/x.wasm"));
+        assert_eq!(pinned.digest, Some(format!("sha256:{digest}")));
+        assert!("x@y.wasm".parse::<ComponentFile>().unwrap().digest.is_none());
+        assert!("x.wasm@sha256:abc".parse::<ComponentFile>().is_err());
+        assert!(format!("@sha256:{digest}").parse::<ComponentFile>().is_err());
     }
 }

@@ -1,77 +1,148 @@
 //! How a command ends that did not do what it was asked: what was wrong, what to try, and an exit code.
 
 use std::fmt::Display;
-use std::path::Path;
-use std::process::ExitCode;
+use std::io;
 
-use bindery_stack::Diagnostic;
+use bindery_resource::{PropertyPath, Urn};
+use bindery_stack::{Diagnostic, Position};
 
-use crate::show::{BOLD_RED, CYAN};
+/// How a command ended that did not do all that it was asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// Something failed while it was done.
+    Failed,
+    /// The command line, the stack file or another input is wrong: nothing was begun.
+    Refused,
+    /// It was interrupted, and ended after what was under way.
+    Interrupted,
+}
 
-/// Something failed while it was done.
-const FAILED: u8 = 1;
+impl Ending {
+    /// The exit code.
+    pub const fn code(self) -> u8 {
+        match self {
+            Self::Failed => 1,
+            Self::Refused => 2,
+            // As a shell reports a command that an interrupt ended.
+            Self::Interrupted => 130,
+        }
+    }
+}
 
-/// The command line or the stack file is wrong: nothing was begun.
-const BAD_INPUT: u8 = 2;
+/// One thing that is wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// What is wrong.
+    pub message: String,
+    /// The one thing to try.
+    pub hint: Option<String>,
+    /// Which resource, by its name.
+    pub resource: Option<String>,
+    /// Which of its properties.
+    pub path: Option<PropertyPath>,
+    /// Where in the stack file.
+    pub position: Option<Position>,
+}
+
+impl Problem {
+    /// Something is wrong.
+    pub fn new(message: impl Display) -> Self {
+        Self {
+            message: message.to_string(),
+            hint: None,
+            resource: None,
+            path: None,
+            position: None,
+        }
+    }
+
+    /// Something is wrong with a resource.
+    pub fn of(urn: &Urn, position: Option<Position>, message: impl Display) -> Self {
+        Self {
+            resource: Some(urn.name().to_string()),
+            position,
+            ..Self::new(message)
+        }
+    }
+
+    /// What is wrong, and with what.
+    pub fn title(&self) -> String {
+        match (&self.resource, &self.path) {
+            (Some(resource), Some(path)) if path.first().is_some() => {
+                format!("resource `{resource}`, property `{path}`: {}", self.message)
+            }
+            (Some(resource), _) => format!("resource `{resource}`: {}", self.message),
+            (None, _) => self.message.clone(),
+        }
+    }
+}
+
+impl From<Diagnostic> for Problem {
+    fn from(diagnostic: Diagnostic) -> Self {
+        Self {
+            message: diagnostic.message,
+            hint: diagnostic.hint,
+            resource: diagnostic.resource,
+            path: diagnostic.path,
+            position: diagnostic.position,
+        }
+    }
+}
 
 /// Why a command did not do what it was asked.
 #[derive(Debug)]
 pub struct Failure {
-    code: u8,
-    errors: Vec<(String, Option<String>)>,
+    /// How it ended.
+    pub ending: Ending,
+    /// What is wrong and was not said yet.
+    pub problems: Vec<Problem>,
 }
 
 impl Failure {
     /// Something failed while it was done.
     pub fn run(message: impl Display) -> Self {
         Self {
-            code: FAILED,
-            errors: vec![(message.to_string(), None)],
+            ending: Ending::Failed,
+            problems: vec![Problem::new(message)],
         }
     }
 
-    /// Some operations failed, each of which was reported when it did.
-    pub fn reported() -> Self {
+    /// It ended so, and what was wrong was reported when it happened.
+    pub const fn reported(ending: Ending) -> Self {
         Self {
-            code: FAILED,
-            errors: Vec::new(),
+            ending,
+            problems: Vec::new(),
         }
     }
 
     /// What was asked cannot be right.
     pub fn input(message: impl Display) -> Self {
         Self {
-            code: BAD_INPUT,
-            errors: vec![(message.to_string(), None)],
+            ending: Ending::Refused,
+            problems: vec![Problem::new(message)],
         }
     }
 
     /// What is wrong with a stack file.
-    pub fn diagnostics(file: &Path, diagnostics: Vec<Diagnostic>) -> Self {
-        let error = |diagnostic: Diagnostic| (format!("{}:{diagnostic}", file.display()), diagnostic.hint);
+    pub fn diagnostics(diagnostics: Vec<Diagnostic>) -> Self {
         Self {
-            code: BAD_INPUT,
-            errors: diagnostics.into_iter().map(error).collect(),
+            ending: Ending::Refused,
+            problems: diagnostics.into_iter().map(Problem::from).collect(),
         }
     }
 
     /// The same, with what to try.
     #[must_use]
     pub fn with_hint(mut self, hint: impl Display) -> Self {
-        if let Some((_, last)) = self.errors.last_mut() {
-            *last = Some(hint.to_string());
+        if let Some(last) = self.problems.last_mut() {
+            last.hint = Some(hint.to_string());
         }
         self
     }
+}
 
-    /// Says it, and gives the exit code.
-    pub fn report(self) -> ExitCode {
-        for (message, hint) in self.errors {
-            anstream::eprintln!("{BOLD_RED}error{BOLD_RED:#}: {message}");
-            if let Some(hint) = hint {
-                anstream::eprintln!("  {CYAN}hint{CYAN:#}: {hint}");
-            }
-        }
-        ExitCode::from(self.code)
-    }
+/// A write of the state that failed.
+pub fn unwritten(error: io::Error) -> Failure {
+    Failure::run(format!("the state cannot be written: {error}"))
+        .with_hint("what was done before is in it; the next `up` finds out the rest")
 }

@@ -1,45 +1,47 @@
 //! `bindery`: the embedded engine.
 //!
-//! - [`args`]: the command line. [`session`]: the provider under this run's configuration.
-//! - [`commands`]: up, preview, refresh, destroy. [`apply`]: carries a plan out. [`settle`]: what an interrupted run left.
-//! - [`store`]: the state on disk. [`show`], [`report`]: what a person sees.
+//! - [`args`]: the command line. [`commands`]: what it can do. [`stack`]: the stack that it is done with.
+//! - [`component`], [`session`], [`provider`]: the provider of a run, its configuration, and what a plan asks of it.
+//! - [`apply`], [`schedule`]: carry a plan out. [`settle`]: what an interrupted run left. [`interrupt`]: ends one cleanly.
+//! - [`store`], [`lock`]: the state on disk.
+//! - [`report`]: what is told, to a person ([`show`], [`display`], [`excerpt`], [`style`]) or to a program ([`json`]).
 
 mod apply;
 mod args;
 mod commands;
+mod component;
+mod display;
+mod excerpt;
 mod failure;
+mod interrupt;
+mod json;
+mod lock;
 mod provider;
 mod report;
 mod schedule;
 mod session;
 mod settle;
 mod show;
+mod stack;
 mod store;
+mod style;
 
 use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::args::{Arguments, Command};
+use crate::args::Arguments;
 use crate::failure::Failure;
+use crate::report::Report;
 
 fn main() -> ExitCode {
-    let Arguments { command } = Arguments::parse();
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => return Failure::run(format!("cannot start: {error}")).report(),
+    let _failpoints = fail::FailScenario::setup();
+    let Arguments { command, output } = Arguments::parse();
+    let report = Report::new(command.name(), &output);
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let ended = match runtime {
+        Ok(runtime) => runtime.block_on(commands::run(command, &report)),
+        Err(error) => Err(Failure::run(format!("cannot start: {error}"))),
     };
-    let ended = runtime.block_on(async {
-        match command {
-            Command::Up(target) => commands::up(&target).await,
-            Command::Preview(target) => commands::preview(&target).await,
-            Command::Refresh(target) => commands::refresh(&target).await,
-            Command::Destroy(target) => commands::destroy(&target).await,
-            Command::Emulator(options) => commands::emulator(&options).await,
-        }
-    });
-    match ended {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(),
-    }
+    report.finish(ended)
 }

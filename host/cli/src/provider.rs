@@ -1,5 +1,8 @@
 //! What a plan asks of a provider, answered by a sandboxed component.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use bindery_resource::{Checked, Diff, PropertyMap, Urn};
 use bindery_sandbox::error::CheckError as SandboxCheckError;
 use bindery_stack::{CheckError, Provider, ResourceState};
@@ -7,8 +10,13 @@ use bindery_stack::{CheckError, Provider, ResourceState};
 use crate::session::Session;
 
 impl Provider for Session {
-    fn tokens(&self) -> Vec<String> {
-        self.tenant.component().types.keys().map(ToString::to_string).collect()
+    fn types(&self) -> BTreeMap<String, Arc<[String]>> {
+        let types = self.tenant.component().types.iter();
+        let names = types.map(|(token, ty)| {
+            let names = ty.state.properties.iter().map(|property| property.name.clone());
+            (token.to_string(), names.filter(|name| name != "id").collect())
+        });
+        names.collect()
     }
 
     async fn check(&self, urn: &Urn, inputs: &PropertyMap) -> Result<Checked, CheckError> {
@@ -25,5 +33,9 @@ impl Provider for Session {
     async fn diff(&self, old: &ResourceState, inputs: &PropertyMap) -> Result<Diff, String> {
         let diff = self.tenant.diff(old.urn.token(), &old.id, &old.outputs, inputs).await;
         diff.map_err(|error| format!("its state cannot be compared: {error}"))
+    }
+
+    fn preview(&self, token: &str, inputs: &PropertyMap) -> Result<PropertyMap, String> {
+        self.tenant.preview(token, inputs).map_err(|error| error.to_string())
     }
 }

@@ -1,6 +1,6 @@
 //! Runs tasks at the same time, each after those that it waits for.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::future::Future;
 
 use tokio::task::{Id, JoinSet};
@@ -21,65 +21,108 @@ pub async fn run<F>(after: &[Vec<usize>], parallel: usize, task: impl Fn(usize) 
 where
     F: Future<Output = End> + Send + 'static,
 {
-    let mut ends: Vec<Option<End>> = vec![None; after.len()];
-    let mut waiting: Vec<usize> = (0..after.len()).collect();
+    let mut queue = Queue::new(after);
     let mut running = JoinSet::new();
-    let mut indices = HashMap::new();
+    let mut indices: HashMap<Id, usize> = HashMap::new();
     loop {
-        let mut has_skipped = false;
-        let mut blocked = Vec::new();
-        for index in waiting {
-            let needed: Vec<Option<End>> = after
-                .get(index)
-                .into_iter()
-                .flatten()
-                .map(|needed| ends.get(*needed).copied().flatten())
-                .collect();
-            if needed.iter().any(|end| matches!(end, Some(End::Failed | End::Skipped))) {
-                set(&mut ends, index, End::Skipped);
-                has_skipped = true;
-            } else if needed.iter().all(|end| *end == Some(End::Done)) && running.len() < parallel {
-                start(&mut running, &mut indices, index, task(index));
-            } else {
-                blocked.push(index);
+        while running.len() < parallel
+            && let Some(index) = queue.ready.pop_front()
+        {
+            let work = task(index);
+            let handle = running.spawn(async move { (index, work.await) });
+            indices.insert(handle.id(), index);
+        }
+        match running.join_next_with_id().await {
+            Some(Ok((id, (index, end)))) => {
+                indices.remove(&id);
+                queue.ended(index, end);
             }
-        }
-        waiting = blocked;
-        if running.is_empty() && has_skipped {
-            continue;
-        }
-        if running.is_empty() && !waiting.is_empty() {
-            // Tasks that wait for each other: one of them has to be the first.
-            let index = waiting.remove(0);
-            start(&mut running, &mut indices, index, task(index));
-        }
-        match running.join_next().await {
-            Some(Ok((index, end))) => set(&mut ends, index, end),
             // A task that panicked: what waits for it is never begun.
             Some(Err(error)) => {
-                if let Some(index) = indices.get(&error.id()) {
-                    set(&mut ends, *index, End::Failed);
+                if let Some(index) = indices.remove(&error.id()) {
+                    queue.ended(index, End::Failed);
                 }
             }
+            // Tasks that wait for each other: one of them has to be the first.
+            None if queue.force_one() => {}
             None => break,
         }
     }
-    ends.into_iter().map(|end| end.unwrap_or(End::Failed)).collect()
+    queue.ends.into_iter().map(|end| end.unwrap_or(End::Failed)).collect()
 }
 
-fn start(
-    running: &mut JoinSet<(usize, End)>,
-    indices: &mut HashMap<Id, usize>,
-    index: usize,
-    work: impl Future<Output = End> + Send + 'static,
-) {
-    let handle = running.spawn(async move { (index, work.await) });
-    indices.insert(handle.id(), index);
+/// What can be begun, and what waits for what.
+struct Queue {
+    ready: VecDeque<usize>,
+    ends: Vec<Option<End>>,
+    /// For each task how many it still waits for; none once it is ready.
+    missing: Vec<Option<usize>>,
+    /// For each task those that wait for it.
+    waiting: Vec<Vec<usize>>,
+    /// Where the search for a task to force goes on.
+    next_forced: usize,
 }
 
-fn set(ends: &mut [Option<End>], index: usize, end: End) {
-    if let Some(slot) = ends.get_mut(index) {
-        *slot = Some(end);
+impl Queue {
+    fn new(after: &[Vec<usize>]) -> Self {
+        let mut queue = Self {
+            ready: VecDeque::new(),
+            ends: vec![None; after.len()],
+            missing: vec![None; after.len()],
+            waiting: vec![Vec::new(); after.len()],
+            next_forced: 0,
+        };
+        for (index, needed) in after.iter().enumerate() {
+            for needed in needed {
+                if let Some(waiting) = queue.waiting.get_mut(*needed) {
+                    waiting.push(index);
+                }
+            }
+            if needed.is_empty() {
+                queue.ready.push_back(index);
+            } else if let Some(missing) = queue.missing.get_mut(index) {
+                *missing = Some(needed.len());
+            }
+        }
+        queue
+    }
+
+    /// Notes how a task ended, and what that does to those that wait for it.
+    fn ended(&mut self, index: usize, end: End) {
+        let mut ended = vec![(index, end)];
+        while let Some((index, end)) = ended.pop() {
+            if let Some(slot) = self.ends.get_mut(index) {
+                *slot = Some(end);
+            }
+            for next in self.waiting.get(index).into_iter().flatten() {
+                let Some(slot) = self.missing.get_mut(*next) else {
+                    continue;
+                };
+                // None: it was begun, or skipped, already.
+                let Some(missing) = slot else { continue };
+                if end != End::Done {
+                    *slot = None;
+                    ended.push((*next, End::Skipped));
+                } else if *missing > 1 {
+                    *missing -= 1;
+                } else {
+                    *slot = None;
+                    self.ready.push_back(*next);
+                }
+            }
+        }
+    }
+
+    /// Makes the first task ready that waits, if there is one.
+    fn force_one(&mut self) -> bool {
+        while let Some(slot) = self.missing.get_mut(self.next_forced) {
+            if slot.take().is_some() {
+                self.ready.push_back(self.next_forced);
+                return true;
+            }
+            self.next_forced += 1;
+        }
+        false
     }
 }
 

@@ -9,15 +9,14 @@ use bindery_emulator::{Emulator, Options};
 use bindery_resource::{PropertyMap, Value};
 use bindery_sandbox::egress::AllowedOrigin;
 use bindery_sandbox::error::ConfigureError;
-use bindery_sandbox::manifest::Manifest;
 use bindery_sandbox::origin::Origin;
 use bindery_sandbox::schema::{PropertyType, RecordType};
 use bindery_sandbox::{Context, Event, Limits, Run, Runtime, Tenant, TenantOptions};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::args::Target;
-use crate::failure::Failure;
+use crate::component::Loaded;
+use crate::failure::{Ending, Failure, Problem};
 
 /// A configured provider, for one run.
 #[derive(Debug)]
@@ -35,33 +34,54 @@ pub struct Session {
     _emulator: Option<Emulator>,
 }
 
+/// How a provider is configured. What comes first counts for less.
+#[derive(Debug)]
+pub struct Configuration<'c> {
+    /// What the state has.
+    pub kept: Option<&'c PropertyMap>,
+    /// What the stack file sets.
+    pub file: PropertyMap,
+    /// What the command line sets.
+    pub given: Vec<(String, String)>,
+    /// Services at other origins.
+    pub endpoints: &'c [(String, String)],
+    /// The services are emulated.
+    pub emulate: bool,
+    /// Where an emulator keeps its policies; none where nothing will be called.
+    pub policies: Option<&'c Path>,
+    /// How long one operation may take.
+    pub timeout: Duration,
+}
+
 impl Session {
-    /// Loads and configures the built-in provider. `kept` is the configuration that the state has, which counts for what
-    /// this run does not set; `policies` is where an emulator keeps its policies, and none where nothing will be called.
-    pub async fn start(target: &Target, kept: Option<&PropertyMap>, policies: Option<&Path>) -> Result<Self, Failure> {
-        let runtime =
-            Runtime::new().map_err(|error| Failure::run(format!("no WebAssembly on this machine: {error:#}")))?;
-        let component = runtime.load(bindery_components::PROVIDER).map_err(Failure::run)?;
-        let manifest = Manifest::parse(bindery_components::MANIFEST).map_err(Failure::run)?;
+    /// Configures a provider.
+    pub async fn start(runtime: &Runtime, loaded: Loaded, configuration: Configuration<'_>) -> Result<Self, Failure> {
+        let Loaded { component, manifest } = loaded;
         let variable = |name: &str| env::var(name).ok();
-        let mut config = kept.cloned().unwrap_or_default();
+        let mut config = configuration.kept.cloned().unwrap_or_default();
         for (key, value) in manifest.defaults(variable) {
             config.entry(key).or_insert(Value::String(value));
         }
-        for (key, value) in &target.config {
-            // The namespace is the provider's own: the file declares no keys.
-            let key = key.strip_prefix(&format!("{}:", component.name)).unwrap_or(key);
-            config.insert(key.to_string(), typed(&component.config, key, value)?);
+        config.extend(configuration.file);
+        for (key, value) in &configuration.given {
+            config.insert(key.clone(), typed(&component.config, key, value)?);
         }
         let mut endpoints = PropertyMap::new();
-        let emulator = match policies.filter(|_| target.emulate) {
+        let emulator = match configuration.policies.filter(|_| configuration.emulate) {
             Some(policies) => Some(emulate(policies).await?),
             None => None,
         };
+        if configuration.emulate && endpoint_keys(&component.config).next().is_none() {
+            let message = format!(
+                "--emulate: the provider `{}` has no services that are emulated here",
+                component.name
+            );
+            return Err(Failure::input(message));
+        }
         let mut origins = match &emulator {
             // Nothing but the emulator is called, and it gets no credential.
             Some(emulator) => vec![without_credential(&emulator.origin())?],
-            None if target.emulate => manifest.allowed_origins(|_| None).map_err(Failure::input)?,
+            None if configuration.emulate => manifest.allowed_origins(|_| None).map_err(Failure::input)?,
             None => manifest.allowed_origins(variable).map_err(Failure::input)?,
         };
         if let Some(emulator) = &emulator {
@@ -69,7 +89,7 @@ impl Session {
                 endpoints.insert(key, Value::String(emulator.origin()));
             }
         }
-        for (service, origin) in &target.endpoint {
+        for (service, origin) in configuration.endpoints {
             let key = endpoint_keys(&component.config)
                 .find(|key| *key == format!("{service}Endpoint"))
                 .ok_or_else(|| {
@@ -92,7 +112,7 @@ impl Session {
             origins,
             limits: Limits::default(),
         };
-        let tenant = Tenant::new(&runtime, Arc::new(component), options)
+        let tenant = Tenant::new(runtime, Arc::new(component), options)
             .await
             .map_err(bad_config)?;
         if let Some(origin) = tenant.denied_origins().first() {
@@ -100,7 +120,7 @@ impl Session {
                 "the provider would call `{origin}`, which is not one of its origins"
             ))
             .with_hint(format!(
-                "allow it with `--endpoint SERVICE={origin}`; no credential is sent there"
+                "allow it with `--endpoint SERVICE={origin}`, or list it in the .toml file beside a component of your own"
             )));
         }
         Ok(Self {
@@ -108,7 +128,7 @@ impl Session {
             run: Run::new(),
             config,
             cancel: CancellationToken::new(),
-            timeout: target.timeout,
+            timeout: configuration.timeout,
             _emulator: emulator,
         })
     }
@@ -152,7 +172,7 @@ fn endpoint_keys(config: &RecordType) -> impl Iterator<Item = String> {
         .filter(|name| name.ends_with("Endpoint"))
 }
 
-/// A command line's text as a value of a key's type. Unknown keys are left to the provider's check.
+/// A command line's text as a value of a key's type. The caller has found that there is such a key.
 fn typed(config: &RecordType, key: &str, text: &str) -> Result<Value, Failure> {
     match config.property(key).map(|property| &property.ty) {
         None | Some(PropertyType::String | PropertyType::Enum(_) | PropertyType::Integer64 { .. }) => {
@@ -167,10 +187,20 @@ fn typed(config: &RecordType, key: &str, text: &str) -> Result<Value, Failure> {
 fn bad_config(error: ConfigureError) -> Failure {
     match error {
         ConfigureError::Failures(failures) => {
-            let lines = failures
+            let mut problems: Vec<Problem> = failures
                 .iter()
-                .map(|failure| format!("configuration: `{}`: {}", failure.path, failure.reason));
-            Failure::input(lines.collect::<Vec<_>>().join("\n       ")).with_hint("set it with `--config KEY=VALUE`")
+                .map(|failure| Problem {
+                    path: Some(failure.path.clone()),
+                    ..Problem::new(format!("configuration key `{}`: {}", failure.path, failure.reason))
+                })
+                .collect();
+            if let Some(last) = problems.last_mut() {
+                last.hint = Some("set it with `--config KEY=VALUE`, or under `config` in the stack file".to_string());
+            }
+            Failure {
+                ending: Ending::Refused,
+                problems,
+            }
         }
         ConfigureError::Call(error) => Failure::run(error),
     }

@@ -1,21 +1,38 @@
-//! The state on disk. An operation stands in it before its first request, and its outcome after. A write is a new file
-//! that takes the old one's place; at most one is under way, and it carries all that is ready.
+//! The state on disk: a document, and while a run works on it a journal of the changes since. An operation stands in the
+//! journal before its first request, and its outcome after. At most one write is under way, and it carries all that is
+//! ready; the document itself is written when a run begins and when it ends.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use bindery_stack::state::Owner;
-use bindery_stack::{Deployment, PendingOperation};
+use bindery_stack::document::{Replayed, journal_head, journal_line};
+use bindery_stack::{Change, Deployment, Outcome, Owner, PendingOperation};
+use fail::fail_point;
+use sha2::{Digest, Sha256};
+use tokio::task::block_in_place;
 
 use crate::failure::Failure;
+use crate::lock::Lock;
+
+/// How many backups are kept.
+const BACKUPS: usize = 10;
 
 /// Where a stack's files are. What was made on emulated services has a state of its own: it says nothing of the real ones.
 #[derive(Debug, Clone)]
 pub struct Paths {
     folder: PathBuf,
     stack: String,
+}
+
+/// A state as it is on disk.
+struct Loaded {
+    deployment: Deployment,
+    /// The document; none where there is none yet.
+    text: Option<String>,
+    /// How the journal relates to it; none where there is none.
+    journal: Option<Replayed>,
 }
 
 impl Paths {
@@ -38,19 +55,49 @@ impl Paths {
         self.folder.join("policies.json")
     }
 
-    fn lock(&self) -> PathBuf {
-        self.folder.join("lock")
+    fn journal(&self) -> PathBuf {
+        self.folder.join("state.journal")
+    }
+
+    fn backups(&self) -> PathBuf {
+        self.folder.join("backups")
     }
 
     /// Reads the state; an empty one where there is none yet.
     pub fn load(&self, owner: &Owner) -> Result<Deployment, Failure> {
-        let path = self.state();
-        match fs::read_to_string(&path) {
-            Ok(text) => Deployment::parse(&text, owner).map_err(|error| {
-                Failure::run(format!("the state {} cannot be used: {error}", path.display()))
-                    .with_hint("nothing was changed; restore the file from a copy, or move it away to start anew")
-            }),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Deployment::default()),
+        Ok(self.read(owner)?.deployment)
+    }
+
+    fn read(&self, owner: &Owner) -> Result<Loaded, Failure> {
+        let text = self.text(&self.state())?;
+        let unusable = |error: bindery_stack::document::StateError| {
+            Failure::run(format!("the state {} cannot be used: {error}", self.state().display())).with_hint(format!(
+                "nothing was changed; copies of earlier states are in {}",
+                self.backups().display()
+            ))
+        };
+        let mut deployment = match &text {
+            Some(text) => Deployment::parse(text, owner).map_err(unusable)?,
+            None => Deployment::default(),
+        };
+        let journal = match self.text(&self.journal())? {
+            Some(journal) => {
+                let after = digest(text.as_deref().unwrap_or_default());
+                Some(deployment.replay(&journal, &after, owner).map_err(unusable)?)
+            }
+            None => None,
+        };
+        Ok(Loaded {
+            deployment,
+            text,
+            journal,
+        })
+    }
+
+    fn text(&self, path: &Path) -> Result<Option<String>, Failure> {
+        match fs::read_to_string(path) {
+            Ok(text) => Ok(Some(text)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(Failure::run(format!(
                 "the state {} cannot be read: {error}",
                 path.display()
@@ -65,44 +112,80 @@ pub struct Store {
     paths: Paths,
     owner: Owner,
     held: Mutex<Held>,
-    /// The version that is on disk. Held while it is written.
-    written: tokio::sync::Mutex<u64>,
-    /// Ends with the process, however that ends.
-    _lock: File,
+    /// Held while it is written.
+    journal: tokio::sync::Mutex<Journal>,
+    _lock: Lock,
 }
 
 #[derive(Debug)]
 struct Held {
     deployment: Deployment,
-    version: u64,
+    /// Lines that are not in the journal yet.
+    lines: String,
+    /// How many changes were made.
+    changes: u64,
+    /// Why nothing can be written any more.
+    broken: Option<String>,
+}
+
+#[derive(Debug)]
+struct Journal {
+    /// The digest of the document that it follows.
+    after: String,
+    /// None before the first change.
+    file: Option<File>,
+    /// How many changes are in it.
+    changes: u64,
 }
 
 impl Store {
-    /// Opens a stack's state for writing.
-    pub fn open(paths: Paths, owner: Owner) -> Result<Self, Failure> {
+    /// Opens a stack's state for a command that writes it: what an earlier run left in its journal is put into the document,
+    /// and that is copied.
+    pub fn open(paths: Paths, owner: Owner, command: &str) -> Result<Self, Failure> {
         fs::create_dir_all(&paths.folder)
             .map_err(|error| Failure::run(format!("{} cannot be made: {error}", paths.folder.display())))?;
-        let lock_path = paths.lock();
-        let lock = File::options()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(&lock_path)
-            .map_err(|error| Failure::run(format!("{} cannot be opened: {error}", lock_path.display())))?;
-        lock.try_lock().map_err(|_| {
-            Failure::run(format!(
-                "another run works on the stack `{}` (it holds {})",
-                paths.stack,
-                lock_path.display()
-            ))
-            .with_hint("wait for it to end")
-        })?;
-        let deployment = paths.load(&owner)?;
+        let lock = Lock::take(&paths.folder.join("lock"), &paths.stack, command)?;
+        let Loaded {
+            deployment,
+            mut text,
+            journal,
+        } = paths.read(&owner)?;
+        let prepare = || -> io::Result<Option<String>> {
+            match journal {
+                // Nothing that it says happened to this state: somebody put another in its place.
+                Some(Replayed::Foreign) => {
+                    fs::create_dir_all(paths.backups())?;
+                    fs::rename(paths.journal(), paths.backups().join(format!("{}.journal", now())))?;
+                }
+                Some(_) => {
+                    let whole = deployment.to_text(&owner)?;
+                    replace_file(&paths.state(), whole.as_bytes())?;
+                    fail_point!("settled", |_| std::process::abort());
+                    fs::remove_file(paths.journal())?;
+                    text = Some(whole);
+                }
+                None => {}
+            }
+            if let Some(text) = &text {
+                back_up(&paths, text)?;
+            }
+            Ok(text)
+        };
+        let text = prepare().map_err(|error| Failure::run(format!("the state cannot be prepared: {error}")))?;
         Ok(Self {
+            journal: tokio::sync::Mutex::new(Journal {
+                after: digest(text.as_deref().unwrap_or_default()),
+                file: None,
+                changes: 0,
+            }),
             paths,
             owner,
-            held: Mutex::new(Held { deployment, version: 0 }),
-            written: tokio::sync::Mutex::new(0),
+            held: Mutex::new(Held {
+                deployment,
+                lines: String::new(),
+                changes: 0,
+                broken: None,
+            }),
             _lock: lock,
         })
     }
@@ -116,50 +199,155 @@ impl Store {
         self.held().deployment.clone()
     }
 
-    /// Changes the state, and returns when that is on disk.
-    pub async fn commit(&self, change: impl FnOnce(&mut Deployment)) -> io::Result<()> {
-        let version = {
+    /// Something about the state as it is.
+    pub fn look<T>(&self, at: impl FnOnce(&Deployment) -> T) -> T {
+        at(&self.held().deployment)
+    }
+
+    /// Makes changes, and returns when they are on disk. Once a write has failed, every later one does: what is on disk
+    /// stays whole, and tells the next run what to find out.
+    pub async fn commit(&self, changes: Vec<Change>) -> io::Result<()> {
+        let number = {
             let mut held = self.held();
-            change(&mut held.deployment);
-            held.version += 1;
-            held.version
+            held.is_whole()?;
+            for change in changes {
+                held.lines += &journal_line(&change, &self.owner)?;
+                held.deployment.apply(change);
+                held.changes += 1;
+            }
+            held.changes
         };
-        let mut written = self.written.lock().await;
-        if *written >= version {
+        let mut journal = self.journal.lock().await;
+        if journal.changes >= number {
             return Ok(());
         }
-        let (text, version) = {
+        let (lines, changes) = {
             let mut held = self.held();
-            held.deployment.time = jiff::Timestamp::now().to_string();
-            (held.deployment.to_text(&self.owner)?, held.version)
+            held.is_whole()?;
+            (std::mem::take(&mut held.lines), held.changes)
         };
-        replace_file(&self.paths.state(), text.as_bytes())?;
-        *written = version;
+        let written = block_in_place(|| journal.append(&self.paths, &lines));
+        if let Err(error) = &written {
+            self.held().broken = Some(error.to_string());
+        }
+        written?;
+        journal.changes = changes;
         Ok(())
     }
 
     /// Notes that an operation is begun.
     pub async fn begin(&self, operation: &PendingOperation) -> io::Result<()> {
-        self.commit(|deployment| deployment.pending_operations.push(operation.clone()))
-            .await
+        self.commit(vec![Change::Begin(operation.clone())]).await
     }
 
     /// Notes an operation's outcome. Another pending operation of the same resource stays.
-    pub async fn end(&self, ended: &PendingOperation, outcome: impl FnOnce(&mut Deployment)) -> io::Result<()> {
-        self.commit(|deployment| {
-            deployment.pending_operations.retain(|operation| operation != ended);
-            outcome(deployment);
-        })
-        .await
+    pub async fn end(&self, ended: &PendingOperation, outcome: Outcome) -> io::Result<()> {
+        self.commit(vec![Change::End(ended.clone(), outcome)]).await
     }
+
+    /// Writes the document anew, if anything has changed. The journal is part of it from then on.
+    pub async fn close(&self) -> io::Result<()> {
+        let mut journal = self.journal.lock().await;
+        if journal.file.is_none() {
+            return Ok(());
+        }
+        let text = {
+            let mut held = self.held();
+            held.is_whole()?;
+            held.deployment.time = jiff::Timestamp::now().to_string();
+            held.deployment.to_text(&self.owner)?
+        };
+        block_in_place(|| {
+            replace_file(&self.paths.state(), text.as_bytes())?;
+            fail_point!("closed", |_| std::process::abort());
+            fs::remove_file(self.paths.journal())
+        })?;
+        journal.file = None;
+        journal.after = digest(&text);
+        Ok(())
+    }
+}
+
+impl Held {
+    fn is_whole(&self) -> io::Result<()> {
+        match &self.broken {
+            None => Ok(()),
+            Some(error) => Err(io::Error::other(error.clone())),
+        }
+    }
+}
+
+impl Journal {
+    fn append(&mut self, paths: &Paths, lines: &str) -> io::Result<()> {
+        fail_point!("before-append", |_| std::process::abort());
+        if self.file.is_none() {
+            let mut file = File::options()
+                .create(true)
+                .truncate(true)
+                .write(true)
+                .open(paths.journal())?;
+            file.write_all(journal_head(&self.after)?.as_bytes())?;
+            File::open(&paths.folder)?.sync_all()?;
+            self.file = Some(file);
+        }
+        if let Some(file) = &mut self.file {
+            fail_point!("half-append", |_| {
+                let half = lines.get(..lines.len() / 2).unwrap_or_default();
+                let _ = file.write_all(half.as_bytes());
+                std::process::abort()
+            });
+            file.write_all(lines.as_bytes())?;
+            file.sync_data()?;
+        }
+        fail_point!("after-append", |_| std::process::abort());
+        Ok(())
+    }
+}
+
+fn digest(text: &str) -> String {
+    Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A time as part of a file's name, which sorts as it passes.
+fn now() -> String {
+    jiff::Timestamp::now().strftime("%Y-%m-%dT%H-%M-%S.%6fZ").to_string()
+}
+
+/// Keeps a copy of the document as it was before the run, unless there is one already.
+fn back_up(paths: &Paths, text: &str) -> io::Result<()> {
+    let folder = paths.backups();
+    fs::create_dir_all(&folder)?;
+    let mut known = Vec::new();
+    for entry in fs::read_dir(&folder)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "json") {
+            known.push(path);
+        }
+    }
+    known.sort();
+    if let Some(last) = known.last()
+        && fs::read_to_string(last).is_ok_and(|last| last == text)
+    {
+        return Ok(());
+    }
+    replace_file(&folder.join(format!("{}.json", now())), text.as_bytes())?;
+    for old in known.iter().rev().skip(BACKUPS - 1) {
+        fs::remove_file(old)?;
+    }
+    Ok(())
 }
 
 /// Puts a file in the place of another, whole or not at all.
 fn replace_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = path.parent().unwrap_or_else(|| Path::new("."));
     let mut new = tempfile::NamedTempFile::new_in(folder)?;
+    fail_point!("half-replaced", |_| {
+        let _ = new.write_all(bytes.get(..bytes.len() / 2).unwrap_or_default());
+        std::process::abort()
+    });
     new.write_all(bytes)?;
     new.as_file().sync_all()?;
+    fail_point!("before-rename", |_| std::process::abort());
     new.persist(path).map_err(|error| error.error)?;
     // The name, too, must outlast a loss of power.
     File::open(folder)?.sync_all()

@@ -17,5 +17,5 @@ mod control;
 mod server;
 
 pub use fault::Faults;
-pub use policies::{Policies, Settings};
+pub use policies::{Hold, Policies, Settings};
 pub use server::{Emulator, Options, RequestRecord};

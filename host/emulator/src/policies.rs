@@ -24,6 +24,18 @@ pub struct Settings {
     pub denied_targets: BTreeSet<String>,
     /// Identities that the services refuse, as `user:EMAIL`.
     pub missing_identities: BTreeSet<String>,
+    /// One request that is never answered.
+    pub hold: Option<Hold>,
+}
+
+/// A request that is never answered, so that its caller can be stopped just then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Hold {
+    /// Which one, counted from 1 since this was set.
+    pub request: u64,
+    /// Whether it is done all the same.
+    pub done: bool,
 }
 
 /// Every target's policy.

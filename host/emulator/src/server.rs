@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use crate::answer::{Answer, Kind, ServiceError};
 use crate::control;
 use crate::fault::{Draw, Fault};
-use crate::policies::{Policies, Settings};
+use crate::policies::{Hold, Policies, Settings};
 use crate::route::{Route, Verb};
 
 /// How an emulator is started.
@@ -76,12 +76,23 @@ pub(crate) struct Held {
     pub(crate) settings: Settings,
     pub(crate) requests: Vec<RequestRecord>,
     draw: Draw,
+    /// How many requests came since the settings were last changed.
+    arrived: u64,
+    is_holding: bool,
 }
 
 impl Held {
     pub(crate) fn set(&mut self, settings: Settings) {
         self.draw = Draw::new(settings.faults.seed);
         self.settings = settings;
+        self.arrived = 0;
+        self.is_holding = false;
+    }
+
+    /// Whether the request that arrives now is the one that is held.
+    fn holds(&mut self) -> Option<Hold> {
+        self.arrived += 1;
+        self.settings.hold.filter(|hold| hold.request == self.arrived)
     }
 }
 
@@ -121,6 +132,8 @@ impl Emulator {
                 policies,
                 settings: options.settings,
                 requests: Vec::new(),
+                arrived: 0,
+                is_holding: false,
             }),
             file: options.file,
         });
@@ -153,6 +166,11 @@ impl Emulator {
     /// Changes how the services behave.
     pub fn set(&self, settings: Settings) {
         self.world.held().set(settings);
+    }
+
+    /// Whether the request that [`Settings::hold`] names has come.
+    pub fn is_holding(&self) -> bool {
+        self.world.held().is_holding
     }
 
     /// The requests since the start, or since they were last taken.
@@ -216,6 +234,11 @@ async fn handle(world: Arc<World>, request: Request<Incoming>) -> io::Result<Res
         world.held().requests.push(record);
         return Ok(json(&Answer::no_method(path)));
     };
+    let hold = world.held().holds();
+    if let Some(hold) = hold {
+        hold_back(&world, hold, &route, query, &body)?;
+        return std::future::pending().await;
+    }
     let latency = {
         let held = world.held();
         held.draw.latency(&held.settings.faults)
@@ -237,6 +260,18 @@ async fn handle(world: Arc<World>, request: Request<Incoming>) -> io::Result<Res
     record.status = response.as_ref().map_or(0, |response| response.status().as_u16());
     held.requests.push(record);
     response
+}
+
+/// Does a request or not, and lets it be known that it has come.
+fn hold_back(world: &World, hold: Hold, route: &Route, query: &str, body: &[u8]) -> io::Result<()> {
+    let mut held = world.held();
+    if hold.done {
+        let Held { policies, settings, .. } = &mut *held;
+        policies.answer(settings, route, query, body);
+        world.keep(&held)?;
+    }
+    held.is_holding = true;
+    Ok(())
 }
 
 /// The answer that a fault makes of the right one.

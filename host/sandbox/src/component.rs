@@ -9,6 +9,7 @@ use wasmtime::component::types::ComponentItem;
 use wasmtime::component::{ComponentExportIndex, InstancePre, Linker};
 use wasmtime::{Engine, component};
 
+use crate::cache::Cache;
 use crate::contract::{self, ContractError};
 use crate::docs::Docs;
 use crate::imports::{self, ForbiddenImport};
@@ -108,12 +109,21 @@ impl fmt::Debug for Component {
 }
 
 impl Component {
-    pub(crate) fn load(engine: &Engine, linker: &Linker<CallState>, bytes: &[u8]) -> Result<Self, LoadError> {
+    pub(crate) fn load(
+        engine: &Engine,
+        linker: &Linker<CallState>,
+        cache: Option<&Cache>,
+        bytes: &[u8],
+    ) -> Result<Self, LoadError> {
         if bytes.len() > limits::COMPONENT_BYTES {
             return Err(LoadError::TooLarge(bytes.len()));
         }
         let invalid = |error: wasmtime::Error| LoadError::Invalid(format!("{error:#}"));
-        let compiled = component::Component::from_binary(engine, bytes).map_err(invalid)?;
+        let compiled = match cache {
+            Some(cache) => cache.compiled(engine, bytes),
+            None => component::Component::from_binary(engine, bytes),
+        };
+        let compiled = compiled.map_err(invalid)?;
         let ty = compiled.component_type();
         let contract = contract::check_version(engine, &ty)?;
         let imports = imports::check(engine, &ty)?;

@@ -8,11 +8,12 @@
 //! limits → the guest → `wasi:http` → egress, which judges the origin and attaches the credential → the service; and
 //! back to the retry loop, which repeats or hands up one error that says what to do.
 //!
-//! - [`runtime`], [`component`]: load a component, and see what it is without running it.
+//! - [`runtime`], [`component`]: load a component, and see what it is without running it. [`cache`]: what was compiled.
 //! - [`schema`], [`token`], [`docs`]: resource types, their names and properties. [`convert`]: values by those types.
 //! - [`tenant`]: a component, configured, with its origins and limits; [`operation`]: create, read, update, delete.
 //! - [`limits`], [`egress`], [`origin`], [`manifest`]: what a guest may do.
 
+pub mod cache;
 pub mod component;
 pub mod convert;
 pub mod docs;
@@ -37,6 +38,7 @@ mod retry;
 mod store;
 
 pub use bindery_resource as resource;
+pub use cache::Cache;
 pub use component::{Component, Digest};
 pub use error::{CallError, ErrorCode, OperationError};
 pub use limits::Limits;

@@ -12,6 +12,7 @@ use wasmtime_wasi::cli::{WasiCli, WasiCliView};
 use wasmtime_wasi::p2::bindings::{cli, random};
 use wasmtime_wasi::random::WasiRandom;
 
+use crate::cache::Cache;
 use crate::component::{Component, LoadError};
 use crate::limits;
 use crate::store::{CallState, Clock};
@@ -24,6 +25,7 @@ pub struct Runtime {
     /// One for each instance of the pool.
     pub(crate) instances: Arc<Semaphore>,
     linker: Arc<Linker<CallState>>,
+    cache: Option<Cache>,
 }
 
 impl std::fmt::Debug for Runtime {
@@ -47,7 +49,17 @@ impl Runtime {
             engine,
             clock,
             instances: Arc::new(Semaphore::new(limits::INSTANCES as usize)),
+            cache: None,
         })
+    }
+
+    /// The same, which keeps what it compiles.
+    #[must_use]
+    pub fn with_cache(self, cache: Cache) -> Self {
+        Self {
+            cache: Some(cache),
+            ..self
+        }
     }
 
     /// Compiles a component, and reads what it is. Nothing of it runs.
@@ -55,7 +67,7 @@ impl Runtime {
     /// # Errors
     /// When it is not a component, imports what it does not get, or does not keep to the contract.
     pub fn load(&self, bytes: &[u8]) -> Result<Component, LoadError> {
-        Component::load(&self.engine, &self.linker, bytes)
+        Component::load(&self.engine, &self.linker, self.cache.as_ref(), bytes)
     }
 }
 

@@ -192,7 +192,8 @@ impl Tenant {
             changes: changes.map_err(|what| malformed("diff", what))?,
             delete_before_replace: false,
         };
-        if diff.replaces() {
+        // Also for an update, which an engine may make a replacement.
+        if !diff.changes.is_empty() {
             let (footprint, new_id) = self.occupied_by(ty, inputs).await?;
             // Two with different ids can be there at once, if only while one takes the other's place.
             let may_collide = new_id.is_none_or(|new_id| new_id == id);

@@ -46,6 +46,17 @@ impl Diagnostic {
         }
     }
 
+    /// Something wrong with a resource, which is not in the file.
+    pub fn of(resource: &str, message: impl Into<String>) -> Self {
+        Self {
+            position: None,
+            resource: Some(resource.to_string()),
+            path: None,
+            message: message.into(),
+            hint: None,
+        }
+    }
+
     /// The same, with what to try.
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {

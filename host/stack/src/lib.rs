@@ -1,17 +1,34 @@
 //! From a stack file's text and a state to a plan. No I/O: what a declaration means is asked of a [`Provider`], which the
 //! command line fills with a sandboxed component, and a page with the planner in the browser.
 //!
-//! - [`yaml`]: YAML with positions. [`file`]: what a stack file declares. [`diagnostic`]: what is wrong, and where.
-//! - [`state`]: what is known to exist, as a Pulumi deployment document.
-//! - [`plan`]: what to do about the difference.
+//! - [`yaml`]: YAML with positions. [`diagnostic`]: what is wrong, and where.
+//! - [`file`]: what a stack file declares: [`config`], [`settings`], [`declaration`]s of resources, and the `order` of them.
+//! - [`expression`], [`evaluate`]: values with references in them, and what they come to.
+//! - [`state`]: what is known to exist, and how that changes. [`document`]: the same as a Pulumi deployment document, and as a
+//!   journal of changes.
+//! - [`plan`]: what to do about the difference, within the [`target`]s of a run.
 
+pub mod config;
+pub mod declaration;
 pub mod diagnostic;
+pub mod document;
+pub mod evaluate;
+pub mod expression;
 pub mod file;
 pub mod plan;
+pub mod settings;
 pub mod state;
+pub mod target;
 pub mod yaml;
 
+mod order;
+mod reader;
+
+pub use declaration::ResourceDeclaration;
 pub use diagnostic::{Diagnostic, Position};
-pub use file::{ResourceDeclaration, StackFile};
-pub use plan::{Action, CheckError, Plan, Provider, Step, plan};
-pub use state::{Deployment, OperationType, PendingOperation, ResourceState};
+pub use document::Owner;
+pub use evaluate::Scope;
+pub use file::StackFile;
+pub use plan::{Action, CheckError, Plan, Provider, Step};
+pub use state::{Change, Deployment, OperationType, Outcome, PendingOperation, ResourceState};
+pub use target::Targets;

@@ -1,14 +1,9 @@
-//! What is known to exist: a Pulumi deployment document, version 3, so that `pulumi stack import` takes it.
+//! What is known to exist, and how that changes. Every change is a value, so that it can be written down before the next.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashMap};
 
-use bindery_resource::{PropertyMap, Urn, Value};
+use bindery_resource::{PropertyMap, Urn};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, json};
-use thiserror::Error;
-
-/// The version of the document.
-const VERSION: u64 = 3;
 
 /// A deployment.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -17,8 +12,12 @@ pub struct Deployment {
     pub time: String,
     /// The provider's configuration when it was last used.
     pub config: PropertyMap,
-    /// Its resources, each after those that it depends on.
-    pub resources: Vec<ResourceState>,
+    /// What the stack gives to others.
+    pub outputs: PropertyMap,
+    /// Its resources.
+    pub resources: BTreeMap<Urn, ResourceState>,
+    /// What was replaced and is still to be deleted, by URN and id.
+    pub replaced: BTreeMap<(Urn, String), ResourceState>,
     /// Operations that were begun, and whose end is not known.
     pub pending_operations: Vec<PendingOperation>,
 }
@@ -38,6 +37,12 @@ pub struct ResourceState {
     pub dependencies: Vec<Urn>,
     /// It was replaced, and is still to be deleted.
     pub delete: bool,
+    /// It is neither deleted nor replaced.
+    pub protect: bool,
+    /// Where it is no longer declared, it is forgotten, and stays as it is.
+    pub retain_on_delete: bool,
+    /// The id by which it was adopted, as the stack file says it.
+    pub import_id: Option<String>,
 }
 
 /// An operation that was begun.
@@ -59,342 +64,164 @@ pub enum OperationType {
     Deleting,
 }
 
-/// Why a text is not a deployment that this program works on.
-#[derive(Debug, Error)]
-pub enum StateError {
-    /// It is not one.
-    #[error("it is not a deployment document: {0}")]
-    Form(#[from] serde_json::Error),
-    /// It is of another version.
-    #[error("it is a deployment of version {0}; this program reads version {VERSION}: use the program that wrote it")]
-    Version(u64),
-    /// It is of another stack.
-    #[error("it is of the stack `{found}`, not `{expected}`")]
-    OtherStack {
-        /// `PROJECT/STACK` of the document.
-        found: String,
-        /// `PROJECT/STACK` that was asked for.
-        expected: String,
-    },
-    /// A resource in it cannot be read.
-    #[error("its resource `{urn}` cannot be used: {reason}")]
-    Resource {
-        /// Which.
-        urn: String,
-        /// Why.
-        reason: &'static str,
-    },
+/// One change of a deployment.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Change {
+    /// An operation is begun.
+    Begin(PendingOperation),
+    /// An operation has come to an end.
+    End(PendingOperation, Outcome),
+    /// A resource is like this now, though nothing was done to it.
+    Note(ResourceState),
+    /// A resource is no longer known.
+    Forget(ResourceState),
+    /// Resources have other URNs now: from the first of each pair to the second.
+    Rename(Vec<(Urn, Urn)>),
+    /// The provider's configuration.
+    Configure(PropertyMap),
+    /// The stack's outputs.
+    Export(PropertyMap),
 }
 
-#[derive(Serialize, Deserialize)]
-struct Document {
-    version: u64,
-    deployment: Body,
+/// What an operation came to.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Outcome {
+    /// Nothing was done.
+    Nothing,
+    /// There is a new resource. One of the same URN is replaced by it, and still to be deleted.
+    Made(ResourceState),
+    /// The resource is like this now.
+    Changed(ResourceState),
+    /// The resource is gone.
+    Gone,
 }
 
-#[derive(Serialize, Deserialize)]
-struct Body {
-    #[serde(default)]
-    manifest: Manifest,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    resources: Vec<WireResource>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pending_operations: Vec<WireOperation>,
-}
-
-#[derive(Default, Serialize, Deserialize)]
-struct Manifest {
-    #[serde(default)]
-    time: String,
-    #[serde(default)]
-    magic: String,
-    #[serde(default)]
-    version: String,
-}
-
-#[derive(Serialize, Deserialize)]
-struct WireOperation {
-    resource: WireResource,
-    #[serde(rename = "type")]
-    kind: OperationType,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct WireResource {
-    urn: String,
-    custom: bool,
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    id: String,
-    #[serde(rename = "type")]
-    token: String,
-    #[serde(default, skip_serializing_if = "is_false")]
-    delete: bool,
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
-    inputs: Map<String, serde_json::Value>,
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
-    outputs: Map<String, serde_json::Value>,
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    parent: String,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    dependencies: Vec<String>,
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    provider: String,
-    #[serde(default, skip_serializing_if = "is_false")]
-    protect: bool,
-    #[serde(default, skip_serializing_if = "is_false")]
-    external: bool,
-    #[serde(default, skip_serializing_if = "is_false")]
-    retain_on_delete: bool,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_false(value: &bool) -> bool {
-    !value
-}
-
-/// Whose state a document is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Owner {
-    /// The project: the stack file's name.
-    pub project: String,
-    /// The stack.
-    pub stack: String,
-    /// The provider's name.
-    pub provider: String,
-    /// The provider's version.
-    pub version: String,
-}
-
-impl Owner {
-    fn stack_urn(&self) -> Urn {
-        let name = format!("{}-{}", self.project, self.stack);
-        Urn::new(&self.stack, &self.project, "pulumi:pulumi:Stack", &name)
-    }
-
-    fn provider_urn(&self) -> Urn {
-        let name = format!("default_{}", self.version.replace(['.', '-', '+'], "_"));
-        Urn::new(
-            &self.stack,
-            &self.project,
-            &format!("pulumi:providers:{}", self.provider),
-            &name,
-        )
+impl PendingOperation {
+    /// Whether this is the same operation, whatever else is known of its resource.
+    fn is(&self, other: &Self) -> bool {
+        self.kind == other.kind && self.resource.is(&other.resource)
     }
 }
 
-/// The id of the provider resource: any will do.
-const PROVIDER_ID: &str = "embedded";
+impl ResourceState {
+    /// Whether this is the same resource, whatever else is known of it.
+    pub fn is(&self, other: &Self) -> bool {
+        self.urn == other.urn && self.id == other.id && self.delete == other.delete
+    }
+}
 
 impl Deployment {
-    /// Reads a document.
-    ///
-    /// # Errors
-    /// When it is not a deployment of this stack that can be used whole.
-    pub fn parse(text: &str, owner: &Owner) -> Result<Self, StateError> {
-        // Before the rest is read: a later version may have another form.
-        let any: serde_json::Value = serde_json::from_str(text)?;
-        let version = any
-            .get("version")
-            .and_then(serde_json::Value::as_u64)
-            .unwrap_or_default();
-        if version != VERSION {
-            return Err(StateError::Version(version));
-        }
-        let Document { deployment, .. } = serde_json::from_str(text)?;
-        let mut config = PropertyMap::new();
-        let mut resources = Vec::new();
-        for resource in deployment.resources {
-            if resource.token == "pulumi:pulumi:Stack" {
-                owned(&resource, owner)?;
-            } else if resource.token.starts_with("pulumi:providers:") {
-                config = properties(resource.inputs);
-                config.shift_remove("version");
-                config.shift_remove("__internal");
-            } else {
-                resources.push(read(resource, owner)?);
-            }
-        }
-        let pending = deployment.pending_operations.into_iter().map(|operation| {
-            Ok(PendingOperation {
-                kind: operation.kind,
-                resource: read(operation.resource, owner)?,
-            })
-        });
-        Ok(Self {
-            time: deployment.manifest.time,
-            config,
-            resources,
-            pending_operations: pending.collect::<Result<_, StateError>>()?,
-        })
-    }
-
-    /// Writes the document.
-    ///
-    /// # Errors
-    /// When it has no JSON.
-    pub fn to_text(&self, owner: &Owner) -> Result<String, serde_json::Error> {
-        let mut resources = vec![write_stack(owner), write_provider(owner, &self.config)];
-        resources.extend(self.resources.iter().map(|resource| write(resource, owner)));
-        let document = Document {
-            version: VERSION,
-            deployment: Body {
-                manifest: Manifest {
-                    time: self.time.clone(),
-                    ..Manifest::default()
-                },
-                resources,
-                pending_operations: self
-                    .pending_operations
-                    .iter()
-                    .map(|operation| WireOperation {
-                        resource: write(&operation.resource, owner),
-                        kind: operation.kind,
-                    })
-                    .collect(),
-            },
-        };
-        serde_json::to_string_pretty(&document)
-    }
-
-    /// Puts each resource after those that it depends on, and leaves the rest in its order: what `pulumi stack import` asks.
-    pub fn sort(&mut self) {
-        let known: HashSet<Urn> = self.resources.iter().map(|resource| resource.urn.clone()).collect();
-        let mut placed = HashSet::new();
-        let mut waiting = std::mem::take(&mut self.resources);
-        while !waiting.is_empty() {
-            let before = waiting.len();
-            let mut blocked = Vec::new();
-            for resource in waiting {
-                let is_free = |urn: &Urn| *urn == resource.urn || placed.contains(urn) || !known.contains(urn);
-                if resource.dependencies.iter().all(is_free) {
-                    placed.insert(resource.urn.clone());
-                    self.resources.push(resource);
-                } else {
-                    blocked.push(resource);
-                }
-            }
-            if blocked.len() == before {
-                // A circle: another program wrote it. Nothing is lost.
-                self.resources.append(&mut blocked);
-            }
-            waiting = blocked;
-        }
-    }
-
     /// The resource of a URN, those that are to be deleted aside.
     pub fn resource(&self, urn: &Urn) -> Option<&ResourceState> {
-        self.resources
-            .iter()
-            .find(|resource| resource.urn == *urn && !resource.delete)
+        self.resources.get(urn)
     }
-}
 
-fn properties(json: Map<String, serde_json::Value>) -> PropertyMap {
-    json.into_iter()
-        .map(|(name, value)| (name, Value::from(value)))
-        .collect()
-}
-
-fn to_json(properties: &PropertyMap) -> Map<String, serde_json::Value> {
-    properties
-        .iter()
-        .filter_map(|(name, value)| Some((name.clone(), value.to_json()?)))
-        .collect()
-}
-
-fn owned(resource: &WireResource, owner: &Owner) -> Result<Urn, StateError> {
-    let bad = |reason| StateError::Resource {
-        urn: resource.urn.clone(),
-        reason,
-    };
-    let urn = Urn::parse(&resource.urn).ok_or_else(|| bad("it is no URN"))?;
-    if urn.stack() != owner.stack || urn.project() != owner.project {
-        return Err(StateError::OtherStack {
-            found: format!("{}/{}", urn.project(), urn.stack()),
-            expected: format!("{}/{}", owner.project, owner.stack),
-        });
+    /// Every resource, those that are to be deleted among them.
+    pub fn all(&self) -> impl Iterator<Item = &ResourceState> {
+        self.resources.values().chain(self.replaced.values())
     }
-    Ok(urn)
-}
 
-fn read(resource: WireResource, owner: &Owner) -> Result<ResourceState, StateError> {
-    let urn = owned(&resource, owner)?;
-    let dependencies = resource.dependencies.iter().map(|dependency| Urn::parse(dependency));
-    let bad = |reason| StateError::Resource {
-        urn: resource.urn.clone(),
-        reason,
-    };
-    let dependencies = dependencies
-        .collect::<Option<_>>()
-        .ok_or_else(|| bad("a dependency of it is no URN"))?;
-    if resource.protect || resource.external || resource.retain_on_delete {
-        return Err(bad(
-            "it is protected, external or retained on delete, which only Pulumi honours: use Pulumi for this stack",
-        ));
+    /// Whether nothing is known to exist, and nothing is under way.
+    pub fn is_empty(&self) -> bool {
+        self.resources.is_empty() && self.replaced.is_empty() && self.pending_operations.is_empty()
     }
-    if !resource.custom {
-        return Err(bad("it is a component resource, which a stack file cannot declare"));
-    }
-    Ok(ResourceState {
-        urn,
-        id: resource.id,
-        inputs: properties(resource.inputs),
-        outputs: properties(resource.outputs),
-        dependencies,
-        delete: resource.delete,
-    })
-}
 
-fn write(resource: &ResourceState, owner: &Owner) -> WireResource {
-    WireResource {
-        urn: resource.urn.to_string(),
-        custom: true,
-        id: resource.id.clone(),
-        token: resource.urn.token().to_string(),
-        delete: resource.delete,
-        inputs: to_json(&resource.inputs),
-        outputs: to_json(&resource.outputs),
-        parent: owner.stack_urn().to_string(),
-        dependencies: resource.dependencies.iter().map(ToString::to_string).collect(),
-        provider: format!("{}::{PROVIDER_ID}", owner.provider_urn()),
-        protect: false,
-        external: false,
-        retain_on_delete: false,
+    /// Puts a resource where it belongs, in the place of what is known of it.
+    pub fn put(&mut self, resource: ResourceState) {
+        let urn = resource.urn.clone();
+        if resource.delete {
+            self.replaced.insert((urn, resource.id.clone()), resource);
+        } else {
+            self.resources.insert(urn, resource);
+        }
     }
-}
 
-fn write_stack(owner: &Owner) -> WireResource {
-    WireResource {
-        urn: owner.stack_urn().to_string(),
-        custom: false,
-        id: String::new(),
-        token: "pulumi:pulumi:Stack".to_string(),
-        delete: false,
-        inputs: Map::new(),
-        outputs: Map::new(),
-        parent: String::new(),
-        dependencies: Vec::new(),
-        provider: String::new(),
-        protect: false,
-        external: false,
-        retain_on_delete: false,
+    fn remove(&mut self, resource: &ResourceState) {
+        if resource.delete {
+            self.replaced.remove(&(resource.urn.clone(), resource.id.clone()));
+        } else if self
+            .resources
+            .get(&resource.urn)
+            .is_some_and(|known| known.id == resource.id)
+        {
+            self.resources.remove(&resource.urn);
+        }
     }
-}
 
-fn write_provider(owner: &Owner, config: &PropertyMap) -> WireResource {
-    let mut outputs = to_json(config);
-    outputs.insert("version".to_string(), json!(owner.version));
-    let mut inputs = outputs.clone();
-    inputs.insert("__internal".to_string(), json!({}));
-    WireResource {
-        urn: owner.provider_urn().to_string(),
-        custom: true,
-        id: PROVIDER_ID.to_string(),
-        token: owner.provider_urn().token().to_string(),
-        inputs,
-        outputs,
-        ..write_stack(owner)
+    /// Makes a change.
+    pub fn apply(&mut self, change: Change) {
+        match change {
+            Change::Begin(operation) => self.pending_operations.push(operation),
+            Change::End(ended, outcome) => {
+                self.pending_operations.retain(|operation| !operation.is(&ended));
+                match outcome {
+                    Outcome::Nothing => {}
+                    Outcome::Made(made) => {
+                        if let Some(old) = self.resources.remove(&made.urn) {
+                            self.put(ResourceState { delete: true, ..old });
+                        }
+                        self.put(made);
+                    }
+                    Outcome::Changed(changed) => {
+                        self.remove(&ended.resource);
+                        self.put(changed);
+                    }
+                    Outcome::Gone => self.remove(&ended.resource),
+                }
+            }
+            Change::Note(resource) => self.put(resource),
+            Change::Forget(resource) => self.remove(&resource),
+            Change::Rename(renamed) => self.rename(&renamed.into_iter().collect()),
+            Change::Configure(config) => self.config = config,
+            Change::Export(outputs) => self.outputs = outputs,
+        }
+    }
+
+    fn rename(&mut self, renamed: &HashMap<Urn, Urn>) {
+        let new = |urn: Urn| renamed.get(&urn).cloned().unwrap_or(urn);
+        let rename = |resource: ResourceState| ResourceState {
+            urn: new(resource.urn),
+            dependencies: resource.dependencies.into_iter().map(new).collect(),
+            ..resource
+        };
+        let resources = std::mem::take(&mut self.resources).into_values();
+        let replaced = std::mem::take(&mut self.replaced).into_values();
+        for resource in resources.chain(replaced) {
+            self.put(rename(resource));
+        }
+        for operation in &mut self.pending_operations {
+            operation.resource = rename(operation.resource.clone());
+        }
+    }
+
+    /// The resources, each after those that it depends on; what is to be deleted stands after what took its place.
+    pub fn in_order(&self) -> Vec<&ResourceState> {
+        let mut of: BTreeMap<&Urn, Vec<&ResourceState>> = BTreeMap::new();
+        for resource in self.all() {
+            of.entry(&resource.urn).or_default().push(resource);
+        }
+        let mut order = Vec::new();
+        let mut seen: HashMap<&Urn, bool> = HashMap::new();
+        // Depth first, without recursion. In a circle, which another program wrote, nothing is lost.
+        let mut open: Vec<(&Urn, bool)> = of.keys().rev().map(|urn| (*urn, false)).collect();
+        while let Some((urn, is_ready)) = open.pop() {
+            let Some(resources) = of.get(urn) else { continue };
+            if is_ready {
+                if seen.insert(urn, true) != Some(true) {
+                    order.extend(resources.iter().copied());
+                }
+            } else if !seen.contains_key(urn) {
+                seen.insert(urn, false);
+                open.push((urn, true));
+                let dependencies = resources.iter().flat_map(|resource| &resource.dependencies);
+                open.extend(
+                    dependencies
+                        .filter(|urn| !seen.contains_key(urn))
+                        .map(|urn| (urn, false)),
+                );
+            }
+        }
+        order
     }
 }
 
@@ -402,88 +229,92 @@ fn write_provider(owner: &Owner, config: &PropertyMap) -> WireResource {
 mod tests {
     use super::*;
 
-    fn owner() -> Owner {
-        Owner {
-            project: "grants".into(),
-            stack: "dev".into(),
-            provider: "bindery".into(),
-            version: "0.32.0".into(),
+    fn urn(name: &str) -> Urn {
+        Urn::new("dev", "p", "t", name)
+    }
+
+    fn resource(name: &str, id: &str) -> ResourceState {
+        ResourceState {
+            urn: urn(name),
+            id: id.to_string(),
+            inputs: PropertyMap::new(),
+            outputs: PropertyMap::new(),
+            dependencies: Vec::new(),
+            delete: false,
+            protect: false,
+            retain_on_delete: false,
+            import_id: None,
         }
     }
 
-    fn deployment() -> Deployment {
-        let text = |text: &str| Value::from(text);
-        let resource = |name: &str| ResourceState {
-            urn: Urn::new("dev", "grants", "bindery:compute/v1:X", name),
-            id: format!("id-{name}"),
-            inputs: PropertyMap::from_iter([("member".to_string(), text("user:a@b.c"))]),
-            outputs: PropertyMap::from_iter([("etag".to_string(), text("BwX="))]),
-            dependencies: Vec::new(),
-            delete: false,
-        };
-        Deployment {
-            time: "2026-01-01T00:00:00Z".into(),
-            config: PropertyMap::from_iter([("project".to_string(), text("p"))]),
-            resources: vec![
-                resource("a"),
-                ResourceState {
-                    dependencies: vec![resource("a").urn],
-                    delete: true,
-                    ..resource("b")
-                },
-            ],
-            pending_operations: vec![PendingOperation {
-                kind: OperationType::Creating,
-                resource: resource("c"),
-            }],
-        }
+    fn pending(kind: OperationType, resource: ResourceState) -> PendingOperation {
+        PendingOperation { kind, resource }
     }
 
     #[test]
-    fn a_deployment_reads_back_as_it_was_written() {
-        let text = deployment().to_text(&owner()).unwrap();
-        assert_eq!(Deployment::parse(&text, &owner()).unwrap(), deployment());
-        let json: serde_json::Value = serde_json::from_str(&text).unwrap();
-        assert_eq!(json["deployment"]["resources"][0]["type"], "pulumi:pulumi:Stack");
-        assert_eq!(
-            json["deployment"]["resources"][2]["provider"],
-            "urn:pulumi:dev::grants::pulumi:providers:bindery::default_0_32_0::embedded"
-        );
-        assert_eq!(json["deployment"]["pending_operations"][0]["type"], "creating");
+    fn what_is_made_in_the_place_of_another_leaves_that_to_be_deleted() {
+        let mut deployment = Deployment::default();
+        let make = |id: &str| {
+            let operation = pending(OperationType::Creating, resource("a", ""));
+            [
+                Change::Begin(operation.clone()),
+                Change::End(operation, Outcome::Made(resource("a", id))),
+            ]
+        };
+        for change in make("1").into_iter().chain(make("2")) {
+            deployment.apply(change);
+        }
+        assert_eq!(deployment.resource(&urn("a")).map(|found| found.id.as_str()), Some("2"));
+        let old = deployment.replaced.values().next().cloned().unwrap();
+        assert!(old.delete && old.id == "1");
+        let delete = pending(OperationType::Deleting, old);
+        deployment.apply(Change::Begin(delete.clone()));
+        deployment.apply(Change::End(delete, Outcome::Gone));
+        assert_eq!(deployment.all().count(), 1);
+        assert_eq!(deployment.pending_operations, []);
+    }
+
+    #[test]
+    fn a_rename_reaches_dependencies_and_pending_operations() {
+        let mut deployment = Deployment::default();
+        deployment.put(resource("a", "1"));
+        deployment.put(ResourceState {
+            dependencies: vec![urn("a")],
+            ..resource("b", "2")
+        });
+        deployment.apply(Change::Begin(pending(OperationType::Updating, resource("a", "1"))));
+        deployment.apply(Change::Rename(vec![(urn("a"), urn("new"))]));
+        assert_eq!(deployment.resources[&urn("b")].dependencies, [urn("new")]);
+        assert!(deployment.resources.contains_key(&urn("new")) && !deployment.resources.contains_key(&urn("a")));
+        assert_eq!(deployment.pending_operations[0].resource.urn, urn("new"));
     }
 
     #[test]
     fn each_resource_stands_after_those_that_it_depends_on() {
-        let mut deployment = deployment();
-        deployment.resources.reverse();
-        deployment.sort();
+        let mut deployment = Deployment::default();
+        let with = |name: &str, on: &[&str]| ResourceState {
+            dependencies: on.iter().map(|name| urn(name)).collect(),
+            ..resource(name, name)
+        };
+        for resource in [
+            with("a", &["c"]),
+            with("b", &["a", "gone"]),
+            with("c", &[]),
+            with("x", &["y"]),
+            with("y", &["x"]),
+        ] {
+            deployment.put(resource);
+        }
+        deployment.put(ResourceState {
+            delete: true,
+            ..with("c", &["d"])
+        });
+        deployment.put(with("d", &[]));
         let names: Vec<&str> = deployment
-            .resources
+            .in_order()
             .iter()
             .map(|resource| resource.urn.name())
             .collect();
-        assert_eq!(names, ["a", "b"]);
-        let circle = deployment.resources.last().map(|b| b.urn.clone());
-        deployment.resources[0].dependencies.extend(circle);
-        deployment.sort();
-        assert_eq!(deployment.resources.len(), 2);
-    }
-
-    #[test]
-    fn what_is_not_this_stacks_state_is_refused() {
-        let parse = |text: &str, owner: &Owner| Deployment::parse(text, owner).unwrap_err();
-        assert!(matches!(parse("{", &owner()), StateError::Form(_)));
-        assert!(matches!(
-            parse(r#"{"version":4,"deployment":{"future":1}}"#, &owner()),
-            StateError::Version(4)
-        ));
-        let text = deployment().to_text(&owner()).unwrap();
-        let other = Owner {
-            stack: "prod".into(),
-            ..owner()
-        };
-        assert!(matches!(parse(&text, &other), StateError::OtherStack { .. }));
-        let protected = text.replacen("\"id\": \"id-a\"", "\"id\": \"id-a\", \"protect\": true", 1);
-        assert!(matches!(parse(&protected, &owner()), StateError::Resource { .. }));
+        assert_eq!(names, ["d", "c", "c", "a", "b", "y", "x"]);
     }
 }

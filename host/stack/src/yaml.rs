@@ -1,8 +1,8 @@
 //! YAML as a tree in which every node and every key knows its place.
 
-use bindery_resource::path::Segment;
-use bindery_resource::{PropertyMap, PropertyPath, Value};
-use saphyr::{LoadableYamlNode, MarkedYaml, Marker, Scalar, YamlData};
+use bindery_resource::{PropertyMap, Value};
+use saphyr::{EmitError, LoadableYamlNode, MarkedYaml, Marker, Scalar, Yaml, YamlData, YamlEmitter};
+use saphyr_parser::{Event, Parser};
 
 use crate::diagnostic::{Diagnostic, Position};
 
@@ -49,6 +49,7 @@ impl Node {
     /// # Errors
     /// When it is not YAML, has no document or several, or a key that is not text.
     pub fn parse(text: &str) -> Result<Self, Diagnostic> {
+        is_shallow(text)?;
         let documents = MarkedYaml::load_from_str(text)
             .map_err(|error| Diagnostic::at(position(error.marker()), format!("not YAML: {}", error.info())))?;
         let start = Position { line: 1, column: 1 };
@@ -85,38 +86,35 @@ impl Node {
             NodeValue::Map(entries) => Value::Object(to_properties(entries)),
         }
     }
-
-    /// The place of what is at a path inside, or of the nearest that is there.
-    pub fn locate(&self, path: &PropertyPath) -> Position {
-        let mut here = self;
-        let mut position = self.position;
-        for segment in path.segments() {
-            match (segment, &here.value) {
-                (Segment::Key(name), NodeValue::Map(entries)) => {
-                    let Some(entry) = entries.iter().find(|entry| entry.key == *name) else {
-                        break;
-                    };
-                    position = entry.position;
-                    here = &entry.node;
-                }
-                (Segment::Index(index), NodeValue::List(items)) => {
-                    let Some(item) = items.get(*index) else { break };
-                    position = item.position;
-                    here = item;
-                }
-                _ => break,
-            }
-        }
-        position
-    }
 }
 
 /// The property values of a mapping.
-pub fn to_properties(entries: &[Entry]) -> PropertyMap {
+fn to_properties(entries: &[Entry]) -> PropertyMap {
     entries
         .iter()
         .map(|entry| (entry.key.clone(), entry.node.to_value()))
         .collect()
+}
+
+/// How deep values may be nested: far deeper than any stack is, and not so deep that reading it runs out of stack.
+const DEEPEST: usize = 64;
+
+fn is_shallow(text: &str) -> Result<(), Diagnostic> {
+    let mut depth = 0_usize;
+    for event in Parser::new_from_str(text) {
+        // What is no YAML is said when it is loaded.
+        let Ok((event, span)) = event else { return Ok(()) };
+        match event {
+            Event::MappingStart(..) | Event::SequenceStart(..) => depth += 1,
+            Event::MappingEnd | Event::SequenceEnd => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > DEEPEST {
+            let message = format!("values are nested deeper than {DEEPEST} levels");
+            return Err(Diagnostic::at(position(&span.start), message));
+        }
+    }
+    Ok(())
 }
 
 fn position(marker: &Marker) -> Position {
@@ -167,19 +165,67 @@ fn entry((key, value): (MarkedYaml<'_>, MarkedYaml<'_>)) -> Result<Entry, Diagno
     })
 }
 
+/// A value as YAML to paste. What is unknown becomes null.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn to_yaml(value: &Value) -> Result<String, EmitError> {
+    let mut text = String::new();
+    YamlEmitter::new(&mut text).dump(&emitted(value))?;
+    Ok(text.trim_start_matches("---").trim_start_matches('\n').to_string() + "\n")
+}
+
+fn emitted(value: &Value) -> Yaml<'_> {
+    match value {
+        Value::Null | Value::Unknown => Yaml::Value(Scalar::Null),
+        Value::Bool(value) => Yaml::Value(Scalar::Boolean(*value)),
+        Value::Number(value) => Yaml::Value(Scalar::FloatingPoint((*value).into())),
+        Value::String(text) => Yaml::Value(Scalar::String(text.into())),
+        Value::List(items) => Yaml::Sequence(items.iter().map(emitted).collect()),
+        Value::Object(fields) => {
+            let entry =
+                |(name, value): (&'_ String, _)| (Yaml::Value(Scalar::String(name.clone().into())), emitted(value));
+            Yaml::Mapping(fields.iter().map(entry).collect())
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn every_node_knows_its_place() {
+    fn every_node_and_every_key_knows_its_place() {
         let node = Node::parse("a: 1\nb:\n  - x\n  - c: true\n").unwrap();
-        let at = |path: &str| node.locate(&PropertyPath::parse(path).unwrap()).to_string();
-        assert_eq!(at("a"), "1:1");
-        assert_eq!(at("b[0]"), "3:5");
-        assert_eq!(at("b[1].c"), "4:5");
-        assert_eq!(at("b[1].missing"), "4:5");
         assert_eq!(node.to_value().to_string(), r#"{"a": 1, "b": ["x", {"c": true}]}"#);
+        let NodeValue::Map(entries) = &node.value else { panic!() };
+        assert_eq!(entries[1].position.to_string(), "2:1");
+        let NodeValue::List(items) = &entries[1].node.value else {
+            panic!()
+        };
+        assert_eq!(items[1].position.to_string(), "4:5");
+    }
+
+    #[test]
+    fn what_is_written_reads_back() {
+        let value = Value::from(serde_json::json!({
+            "plain": "user:ann@example.com", "odd": ["yes", "1", "", "a: b", "- x", "#c", "'q\"", "x\ny", "${a}", "~"],
+            "nested": {"list": [], "empty": {}, "null": null}, "b": [true], "n": 2.5, "1": "key"
+        }));
+        let text = to_yaml(&value).unwrap();
+        assert_eq!(Node::parse(&text).unwrap().to_value(), value, "{text}");
+    }
+
+    #[test]
+    fn a_file_that_would_use_up_the_machine_is_refused() {
+        for text in ["[".repeat(100_000), "- ".repeat(10_000)] {
+            assert!(Node::parse(&text).is_err());
+        }
+        let mut text = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_string();
+        for n in 1..20 {
+            text += &format!("a{n}: &a{n} [{}]\n", vec![format!("*a{}", n - 1); 10].join(", "));
+        }
+        assert!(Node::parse(&text).is_err());
     }
 
     #[test]

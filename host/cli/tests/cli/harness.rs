@@ -8,6 +8,9 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 pub const BUCKET: &str = "projects/home/global/backendBuckets/logs";
+/// Where the tests keep what was compiled.
+pub const CACHE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/cache");
+
 pub const ORIGIN: &str = "projects/home/locations/global/edgeCacheOrigins/video";
 
 /// A folder, an emulator and the binary.
@@ -65,6 +68,13 @@ impl Bench {
         serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
     }
 
+    /// What a run has written so far: the document, and the changes since.
+    pub fn on_disk(&self) -> String {
+        let folder = self.folder.path().join(".bindery/tests/dev");
+        let read = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap_or_default();
+        read("state.json") + &read("state.journal")
+    }
+
     /// The names of the resources in the state, sorted: those without dependencies stand in the order in which they ended.
     pub fn names(&self) -> Vec<String> {
         let state = self.state();
@@ -90,7 +100,12 @@ impl Bench {
     /// The binary on the stack file, against the emulator, in an environment without any of the cloud's variables.
     pub fn command(&self, command: &str, more: &[&str]) -> Command {
         let mut bindery = Command::new(env!("CARGO_BIN_EXE_bindery"));
-        bindery.env_clear().env("NO_COLOR", "1").arg(command).arg(self.file());
+        bindery
+            .env_clear()
+            .env("BINDERY_CACHE_DIR", CACHE)
+            .env("NO_COLOR", "1")
+            .arg(command)
+            .arg(self.file());
         for service in ["compute", "datamigration", "networkservices"] {
             bindery.arg(format!("--endpoint={service}={}", self.emulator.origin()));
         }

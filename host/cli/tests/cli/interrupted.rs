@@ -35,11 +35,7 @@ fn an_operation_stands_in_the_state_before_its_first_request() {
     bench.write(&declared());
     bench.emulator.set(slow(60_000));
     let mut up = bench.spawn_up();
-    let pending = || {
-        let path = bench.file().with_file_name(".bindery").join("tests/dev/state.json");
-        let text = std::fs::read_to_string(path).unwrap_or_default();
-        text.matches("\"creating\"").count()
-    };
+    let pending = || bench.on_disk().matches("\"creating\"").count();
     let waited = (0..200).any(|_| {
         std::thread::sleep(Duration::from_millis(50));
         pending() == 3
@@ -124,17 +120,16 @@ fn a_second_run_at_the_same_time_is_refused() {
     bench.write(&declared());
     bench.emulator.set(slow(60_000));
     let mut up = bench.spawn_up();
-    let lock = bench.file().with_file_name(".bindery").join("tests/dev/state.json");
     assert!((0..200).any(|_| {
         std::thread::sleep(Duration::from_millis(50));
-        lock.exists()
+        !bench.on_disk().is_empty()
     }));
     let second = bench.up();
     up.kill().unwrap();
     up.wait().unwrap();
     assert_eq!(second.code, Some(1));
     assert!(
-        second.err.contains("another run works on the stack `dev`"),
+        second.err.contains("`bindery up`, process ") && second.err.contains("works on the stack `dev`"),
         "{}",
         second.err
     );
@@ -162,10 +157,7 @@ fn half_replaced(bench: &Bench, first: &str, second: &str) {
     let mut up = bench.spawn_up();
     let is_made = (0..400).any(|_| {
         std::thread::sleep(Duration::from_millis(10));
-        let path = bench.file().with_file_name(".bindery").join("tests/dev/state.json");
-        std::fs::read_to_string(path)
-            .unwrap_or_default()
-            .contains("\"delete\": true")
+        bench.on_disk().contains("\"made\"")
     });
     up.kill().unwrap();
     up.wait().unwrap();

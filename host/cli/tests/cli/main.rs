@@ -7,7 +7,10 @@
     reason = "a test that finds something else than it expects fails"
 )]
 
-mod bad_input;
+mod golden;
 mod harness;
 mod interrupted;
+mod killed;
 mod lifecycle;
+mod state;
+mod terminal;

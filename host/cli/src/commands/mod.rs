@@ -1,0 +1,289 @@
+//! The commands, and what those share that change something.
+
+mod destroy;
+mod import;
+mod inspect;
+mod preview;
+mod refresh;
+mod state;
+mod up;
+
+use std::collections::HashSet;
+use std::io::{self, BufRead, IsTerminal, Write};
+use std::sync::Arc;
+
+use bindery_emulator::{Emulator, Options};
+use bindery_resource::{PropertyMap, Urn};
+use bindery_stack::{Change, Owner, Plan, Targets};
+use clap::CommandFactory;
+use serde_json::json;
+
+use crate::apply::{Apply, apply};
+use crate::args::{Arguments, Command, EmulatorOptions, Place, Run, Selection, Services, State};
+use crate::component;
+use crate::failure::{Ending, Failure, unwritten};
+use crate::interrupt::stop_on_interrupt;
+use crate::report::Report;
+use crate::session::{Configuration, Session};
+use crate::settle::settle;
+use crate::show::Detail;
+use crate::stack::{self, Stack};
+use crate::store::Store;
+
+/// Does what a command line asks for.
+pub async fn run(command: Command, report: &Report) -> Result<(), Failure> {
+    match command {
+        Command::Up(run) => up::up(&run, report).await,
+        Command::Preview(options) => preview::preview(&options, report).await,
+        Command::Refresh(run) => refresh::refresh(&run, report).await,
+        Command::Destroy(run) => destroy::destroy(&run, report).await,
+        Command::Import(options) => import::import(&options, report).await,
+        Command::State {
+            command: State::Show { place, resource },
+        } => state::show(&place, resource.as_deref(), report),
+        Command::State {
+            command: State::Export { place },
+        } => state::export(&place, report),
+        Command::Inspect { component } => inspect::inspect(component.as_ref(), report),
+        Command::Emulator(options) => emulator(&options, report).await,
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Arguments::command(), "bindery", &mut script);
+            let script = String::from_utf8_lossy(&script);
+            report.answer(&script, "script", json!(script));
+            Ok(())
+        }
+    }
+}
+
+impl Selection {
+    fn targets(&self) -> Targets {
+        Targets::new(self.target.iter().cloned())
+    }
+
+    fn detail(&self) -> Detail {
+        if self.diff { Detail::Whole } else { Detail::Folded }
+    }
+}
+
+/// A stack with its provider configured.
+struct Opened {
+    stack: Stack,
+    owner: Owner,
+    session: Session,
+    /// The values of the stack file's keys.
+    config: PropertyMap,
+}
+
+/// Which configuration holds where the command line is silent.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kept {
+    /// The stack file's only.
+    File,
+    /// That of the run which made what exists.
+    State,
+}
+
+impl Opened {
+    /// Opens a stack for a command that changes nothing.
+    async fn to_look(place: &Place, services: &Services, report: &Report) -> Result<Self, Failure> {
+        let stack = Stack::open(place, report)?;
+        let runtime = component::runtime(report)?;
+        let loaded = component::load(&runtime, place.component.as_ref())?;
+        let owner = stack.owner(&loaded.component);
+        let (config, file, given) = stack::configuration(Some(&stack.file), &loaded.component, &services.config)?;
+        let configuration = Configuration {
+            kept: None,
+            file,
+            given,
+            endpoints: &services.endpoint,
+            emulate: place.emulate,
+            policies: None,
+            timeout: stack::timeout(services.timeout, Some(&stack.file)),
+        };
+        let started = Session::start(&runtime, loaded, configuration).await;
+        let session = started.map_err(|failure| stack::in_place(Some(&stack.file), failure))?;
+        Ok(Self {
+            stack,
+            owner,
+            session,
+            config,
+        })
+    }
+
+    /// Opens a stack for a command that changes it.
+    async fn to_change(run: &Run, kept: Kept, command: &str, report: &Report) -> Result<(Self, Store), Failure> {
+        let Run { place, services, .. } = run;
+        if !run.yes && !report.can_ask() {
+            return Err(Failure::input("with `--json` and `--quiet` nobody is asked").with_hint("pass `--yes`"));
+        }
+        let stack = Stack::open(place, report)?;
+        let runtime = component::runtime(report)?;
+        let loaded = component::load(&runtime, place.component.as_ref())?;
+        let owner = stack.owner(&loaded.component);
+        let (config, file, given) = stack::configuration(Some(&stack.file), &loaded.component, &services.config)?;
+        let store = Store::open(stack.paths.clone(), owner.clone(), command)?;
+        let last = store.look(|deployment| deployment.config.clone());
+        let policies = stack.paths.policies();
+        let configuration = Configuration {
+            kept: (kept == Kept::State).then_some(&last),
+            file,
+            given,
+            endpoints: &services.endpoint,
+            emulate: place.emulate,
+            policies: Some(&policies),
+            timeout: stack::timeout(services.timeout, Some(&stack.file)),
+        };
+        let started = Session::start(&runtime, loaded, configuration).await;
+        let session = started.map_err(|failure| stack::in_place(Some(&stack.file), failure))?;
+        let opened = Self {
+            stack,
+            owner,
+            session,
+            config,
+        };
+        Ok((opened, store))
+    }
+}
+
+/// A run that changes something, once its plan is made.
+struct Changing<'c> {
+    run: &'c Run,
+    report: &'c Report,
+    stack: &'c Stack,
+    session: Arc<Session>,
+    store: Arc<Store>,
+    unsettled: HashSet<Urn>,
+    /// The values of the file's keys; none where what is declared does not count.
+    declared: Option<PropertyMap>,
+}
+
+impl Changing<'_> {
+    /// Shows a plan, asks, and does it.
+    async fn carry_out(self, plan: Plan) -> Result<(), Failure> {
+        let Self {
+            run,
+            report,
+            stack,
+            session,
+            store,
+            unsettled,
+            declared,
+        } = self;
+        report.plan(&plan, run.selection.detail());
+        let is_settled = unsettled.is_empty();
+        let has_work = !plan.is_empty() || !plan.renamed.is_empty();
+        if has_work && !agreed(run)? {
+            store.close().await.map_err(unwritten)?;
+            return if is_settled {
+                Ok(())
+            } else {
+                Err(Failure::reported(Ending::Failed))
+            };
+        }
+        let mut changes = Vec::new();
+        // Also where nothing else changes: a later refresh or destroy goes by it.
+        if store.look(|deployment| deployment.config != session.config) {
+            changes.push(Change::Configure(session.config.clone()));
+        }
+        if !plan.renamed.is_empty() {
+            changes.push(Change::Rename(plan.renamed.clone()));
+        }
+        if !changes.is_empty() {
+            store.commit(changes).await.map_err(unwritten)?;
+        }
+        stop_on_interrupt(&session, report);
+        let declared_file = declared.map(|config| (&stack.file, stack.name.as_str(), config));
+        let has_outputs = declared_file.is_some();
+        let (session, store_too) = (Arc::clone(&session), Arc::clone(&store));
+        let cancel = session.cancel.clone();
+        let context = Arc::new(Apply::new(session, store_too, report.clone(), unsettled, declared_file));
+        let mut is_done = apply(&context, plan, stack.parallel(run.parallel)).await;
+        if has_outputs {
+            match context.outputs() {
+                Ok(outputs) => is_done &= give(&store, report, outputs).await?,
+                Err(wrong) => {
+                    is_done = false;
+                    wrong
+                        .into_iter()
+                        .for_each(|diagnostic| report.problem(&diagnostic.into()));
+                }
+            }
+        } else if store.look(|deployment| deployment.is_empty() && !deployment.outputs.is_empty()) {
+            store
+                .commit(vec![Change::Export(PropertyMap::new())])
+                .await
+                .map_err(unwritten)?;
+        }
+        store.close().await.map_err(unwritten)?;
+        report.summary();
+        match is_done && is_settled {
+            true => Ok(()),
+            false if cancel.is_cancelled() => Err(Failure::reported(Ending::Interrupted)),
+            false => Err(Failure::reported(Ending::Failed)),
+        }
+    }
+}
+
+/// Keeps and shows what the stack gives to others. What a failure left unknown keeps its last value. True if all is known.
+async fn give(store: &Store, report: &Report, mut outputs: PropertyMap) -> Result<bool, Failure> {
+    let last = store.look(|deployment| deployment.outputs.clone());
+    let is_known = !outputs.values().any(bindery_resource::Value::has_unknown);
+    outputs.retain(|name, value| {
+        if value.has_unknown()
+            && let Some(last) = last.get(name)
+        {
+            *value = last.clone();
+        }
+        !value.has_unknown()
+    });
+    if outputs != last {
+        store
+            .commit(vec![Change::Export(outputs.clone())])
+            .await
+            .map_err(unwritten)?;
+    }
+    report.outputs(&outputs);
+    Ok(is_known)
+}
+
+/// Settles what an interrupted run left.
+async fn settled(opened: &Opened, store: &Store, report: &Report) -> Result<HashSet<Urn>, Failure> {
+    settle(&opened.session, store, report).await
+}
+
+/// Serves the emulator until it is interrupted.
+async fn emulator(options: &EmulatorOptions, report: &Report) -> Result<(), Failure> {
+    let started = Emulator::start(Options {
+        port: options.port,
+        file: options.file.clone(),
+        ..Options::default()
+    });
+    let emulator = started.await.map_err(|error| {
+        Failure::run(format!("the emulator cannot start: {error}")).with_hint("choose another port with `--port`")
+    })?;
+    let origin = emulator.origin();
+    let text = format!(
+        "policies of compute, datamigration and networkservices at {origin}\nuse it with --endpoint compute={origin} \
+         --endpoint datamigration={origin} --endpoint networkservices={origin}"
+    );
+    report.answer(&text, "origin", json!(origin));
+    tokio::signal::ctrl_c().await.map_err(Failure::run)
+}
+
+/// Asks before anything is changed.
+fn agreed(run: &Run) -> Result<bool, Failure> {
+    if run.yes {
+        return Ok(true);
+    }
+    if !io::stdin().is_terminal() {
+        return Err(
+            Failure::input("nobody can be asked here, because the input is not a terminal").with_hint("pass `--yes`"),
+        );
+    }
+    print!("Do this? [y/N] ");
+    io::stdout().flush().map_err(Failure::run)?;
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer).map_err(Failure::run)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}

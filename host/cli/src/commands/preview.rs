@@ -1,0 +1,21 @@
+//! `preview`: shows what `up` would do.
+
+use super::Opened;
+use crate::args::Preview;
+use crate::failure::{Failure, Problem};
+use crate::report::Report;
+
+/// Shows what `up` would do. No service is asked, and nothing is written.
+pub async fn preview(options: &Preview, report: &Report) -> Result<(), Failure> {
+    let opened = Opened::to_look(&options.place, &options.services, report).await?;
+    let deployment = opened.stack.paths.load(&opened.owner)?;
+    let plan = opened.plan(&deployment, &options.selection.targets()).await?;
+    report.heading("Previewing");
+    for pending in &deployment.pending_operations {
+        let message = "an earlier run was interrupted while it worked on this: `up` finds out first what became of it";
+        report.warn(&Problem::of(&pending.resource.urn, None, message));
+    }
+    report.plan(&plan, options.selection.detail());
+    report.outputs(&plan.outputs);
+    Ok(())
+}

@@ -1,0 +1,113 @@
+//! An error with the lines of the stack file that it is about.
+
+use std::ops::Range;
+
+use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+use bindery_stack::Position;
+
+use crate::failure::Problem;
+
+/// A stack file as it was read.
+#[derive(Debug, Clone)]
+pub struct Source {
+    /// Its path, as it was given.
+    pub path: String,
+    /// Its text.
+    pub text: String,
+}
+
+/// Renders a problem, with colours.
+pub fn render(problem: &Problem, source: Option<&Source>, width: usize) -> String {
+    let title = problem.title();
+    let mut group = Level::ERROR
+        .primary_title(title.as_str())
+        .elements([] as [Snippet<'_, annotate_snippets::Annotation<'_>>; 0]);
+    if let (Some(source), Some(position)) = (source, problem.position) {
+        group = group.element(snippet(source, position));
+    }
+    if let Some(hint) = &problem.hint {
+        group = group.element(Level::HELP.with_name("hint").message(hint.as_str()));
+    }
+    let groups: [Group<'_>; 1] = [group];
+    Renderer::styled().term_width(width).render(&groups)
+}
+
+fn snippet(source: &Source, position: Position) -> Snippet<'_, annotate_snippets::Annotation<'_>> {
+    Snippet::source(source.text.as_str())
+        .path(source.path.as_str())
+        .annotation(AnnotationKind::Primary.span(span(&source.text, position)))
+}
+
+/// The word at a position: up to its end in YAML, and never past the line's.
+fn span(text: &str, position: Position) -> Range<usize> {
+    let before: usize = text
+        .split_inclusive('\n')
+        .take(position.line.saturating_sub(1))
+        .map(str::len)
+        .sum();
+    let line = text
+        .get(before..)
+        .and_then(|rest| rest.lines().next())
+        .unwrap_or_default();
+    let column = line
+        .char_indices()
+        .nth(position.column.saturating_sub(1))
+        .map_or(line.len(), |(index, _)| index);
+    let word = line.get(column..).unwrap_or_default();
+    let start = before + column;
+    start..start + length(word)
+}
+
+fn length(word: &str) -> usize {
+    let quote = word.chars().next().filter(|first| matches!(first, '"' | '\''));
+    if let Some(quote) = quote {
+        let end = word.get(1..).and_then(|inner| inner.find(quote));
+        return end.map_or(word.trim_end().len(), |end| end + 2);
+    }
+    let ends = [": ", ", ", " #", "]", "}"]
+        .into_iter()
+        .filter_map(|end| word.find(end));
+    let end = ends
+        .chain(word.strip_suffix(':').map(str::len))
+        .min()
+        .unwrap_or(word.len());
+    word.get(..end)
+        .unwrap_or(word)
+        .trim_end()
+        .len()
+        .max(usize::from(!word.is_empty()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn underlined(text: &str, line: usize, column: usize) -> &str {
+        text.get(span(text, Position { line, column })).unwrap()
+    }
+
+    #[test]
+    fn the_word_at_a_place_is_underlined() {
+        let text = "a: 1\n  key:\n    - ünï: 'x, y' # why\n    - {b: c, d: [e]}\n";
+        assert_eq!(underlined(text, 1, 1), "a");
+        assert_eq!(underlined(text, 2, 3), "key");
+        assert_eq!(underlined(text, 3, 7), "ünï");
+        assert_eq!(underlined(text, 3, 12), "'x, y'");
+        assert_eq!(underlined(text, 4, 11), "c");
+        assert_eq!(underlined(text, 4, 18), "e");
+    }
+
+    #[test]
+    fn a_place_past_the_end_is_no_reason_to_fail() {
+        let problem = Problem {
+            position: Some(Position { line: 9, column: 9 }),
+            ..Problem::new("wrong")
+        };
+        let source = Source {
+            path: "stack.yaml".to_string(),
+            text: "a\n".to_string(),
+        };
+        assert!(render(&problem, Some(&source), 80).contains("wrong"));
+        assert!(render(&problem, None, 80).contains("wrong"));
+    }
+}

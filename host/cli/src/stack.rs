@@ -1,0 +1,176 @@
+//! The stack that a command works on: its file, its place, and the settings that hold for it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use bindery_resource::PropertyMap;
+use bindery_sandbox::Component;
+use bindery_stack::{Diagnostic, Owner, StackFile};
+
+use crate::args::Place;
+use crate::excerpt::Source;
+use crate::failure::Failure;
+use crate::report::Report;
+use crate::store::Paths;
+
+/// The stack that is meant where nothing names one.
+pub const STACK: &str = "dev";
+
+/// How many operations run at the same time where nothing says it: enough to hide a service's latency, and far below its
+/// quota.
+const PARALLEL: u16 = 16;
+
+/// How long one operation may take where nothing says it: a service that is down for a minute is waited for.
+const TIMEOUT: Duration = Duration::from_secs(120);
+
+/// A stack that a command works on.
+#[derive(Debug)]
+pub struct Stack {
+    /// What is declared.
+    pub file: StackFile,
+    /// The stack's name.
+    pub name: String,
+    /// Where its files are.
+    pub paths: Paths,
+}
+
+impl Stack {
+    /// Reads the stack file of a command, and tells the report of it.
+    pub fn open(place: &Place, report: &Report) -> Result<Self, Failure> {
+        let file = read(&place.file, report)?;
+        let name = place.stack.clone().or_else(|| file.settings.stack.clone());
+        let name = name.unwrap_or_else(|| STACK.to_string());
+        report.about(&file.name, &name);
+        let state_dir = place.state_dir.clone().unwrap_or_else(|| beside(&place.file));
+        Ok(Self {
+            paths: Paths::new(&state_dir, &file.name, &name, place.emulate),
+            file,
+            name,
+        })
+    }
+
+    /// Whose state it is, with a provider.
+    pub fn owner(&self, component: &Component) -> Owner {
+        Owner {
+            project: self.file.name.clone(),
+            stack: self.name.clone(),
+            provider: component.name.clone(),
+            version: component.version.clone(),
+        }
+    }
+
+    /// Whose state it is, with the built-in provider.
+    pub fn owner_of_built_in(&self) -> Owner {
+        Owner {
+            project: self.file.name.clone(),
+            stack: self.name.clone(),
+            provider: "bindery".to_string(),
+            version: env!("CARGO_PKG_VERSION").to_string(),
+        }
+    }
+
+    /// How many operations run at the same time.
+    pub fn parallel(&self, flag: Option<u16>) -> usize {
+        flag.or(self.file.settings.parallel).unwrap_or(PARALLEL).into()
+    }
+}
+
+/// Gives what is wrong with the provider's configuration its place, where the stack file sets it.
+pub fn in_place(file: Option<&StackFile>, mut failure: Failure) -> Failure {
+    for problem in &mut failure.problems {
+        let key = problem
+            .path
+            .as_ref()
+            .and_then(|path| path.first())
+            .filter(|_| problem.resource.is_none());
+        let mut settings = file.map(|file| file.config.settings.iter()).into_iter().flatten();
+        problem.position = problem.position.or_else(|| {
+            let setting = settings.find(|setting| Some(setting.key.as_str()) == key)?;
+            Some(setting.position)
+        });
+    }
+    failure
+}
+
+/// How long one operation may take.
+pub fn timeout(flag: Option<Duration>, file: Option<&StackFile>) -> Duration {
+    flag.or_else(|| file?.settings.timeout).unwrap_or(TIMEOUT)
+}
+
+/// The values of a stack file's keys, and what is left for the provider: what the file sets, and over it what the command
+/// line does.
+pub fn configuration(
+    file: Option<&StackFile>,
+    component: &Component,
+    given: &[(String, String)],
+) -> Result<(PropertyMap, PropertyMap, Vec<(String, String)>), Failure> {
+    let no_file = StackFile::default();
+    let file = file.unwrap_or(&no_file);
+    let mut own = Vec::new();
+    let mut providers = Vec::new();
+    let mut wrong = Vec::new();
+    for (key, value) in given {
+        match key.split_once(':') {
+            Some((namespace, key)) if namespace == component.name => providers.push((key.to_string(), value.clone())),
+            Some((namespace, key)) if namespace == file.name && file.config.keys.contains_key(key) => {
+                own.push((key.to_string(), value.clone()));
+            }
+            None if file.config.keys.contains_key(key) => own.push((key.clone(), value.clone())),
+            None if component.config.property(key).is_some() => providers.push((key.clone(), value.clone())),
+            _ => wrong.push(unknown_key(key, file, component)),
+        }
+    }
+    let mut failure = Failure::diagnostics(wrong);
+    let settings = file.config.of_provider(&component.name);
+    let values = file.config.values(&own);
+    match (values, settings) {
+        (Ok(values), Ok(settings)) if failure.problems.is_empty() => Ok((values, settings, providers)),
+        (values, settings) => {
+            let found = values.err().into_iter().chain(settings.err()).flatten();
+            failure.problems.extend(found.map(Into::into));
+            Err(failure)
+        }
+    }
+}
+
+fn unknown_key(key: &str, file: &StackFile, component: &Component) -> Diagnostic {
+    let diagnostic = Diagnostic {
+        resource: None,
+        ..Diagnostic::of(
+            "",
+            format!("--config: neither the stack file nor the provider has a key `{key}`"),
+        )
+    };
+    let name = key.rsplit(':').next().unwrap_or(key);
+    let declared = file.config.keys.keys().map(String::as_str);
+    let known = declared.chain(
+        component
+            .config
+            .properties
+            .iter()
+            .map(|property| property.name.as_str()),
+    );
+    let known: Vec<&str> = known.collect();
+    match bindery_resource::nearest(name, known.iter().copied()) {
+        Some(near) => diagnostic.with_hint(format!("did you mean `{near}`?")),
+        None => diagnostic.with_hint(format!("there are `{}`", known.join("`, `"))),
+    }
+}
+
+/// Reads a stack file, and tells the report of it.
+pub fn read(path: &Path, report: &Report) -> Result<StackFile, Failure> {
+    let shown = path.display();
+    let text = fs::read_to_string(path);
+    let text = text.map_err(|error| Failure::input(format!("the stack file {shown} cannot be read: {error}")))?;
+    report.reads(Source {
+        path: shown.to_string(),
+        text: text.clone(),
+    });
+    StackFile::parse(&text).map_err(Failure::diagnostics)
+}
+
+/// `.bindery` beside the stack file.
+pub fn beside(file: &Path) -> PathBuf {
+    file.parent().unwrap_or_else(|| Path::new(".")).join(".bindery")
+}

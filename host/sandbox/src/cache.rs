@@ -1,0 +1,139 @@
+//! Compiled components, kept between processes. What is read here becomes machine code, so the folder must be one that
+//! nobody but its user can write; and a file in it is used only if it is whole, and was made by this very compiler.
+
+use std::fs::{self, DirBuilder};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use rustix::process::geteuid;
+use sha2::{Digest as _, Sha256};
+use wasmtime::Engine;
+use wasmtime::component::Component;
+
+use crate::component::Digest;
+
+/// How many bytes the digest has that a file starts with.
+const DIGEST_BYTES: usize = 32;
+
+/// The bits of a folder's mode with which others could write it.
+const WRITABLE_BY_OTHERS: u32 = 0o022;
+
+/// A folder of compiled components.
+#[derive(Debug, Clone)]
+pub struct Cache(PathBuf);
+
+impl Cache {
+    /// A cache in a folder, which is made if it is not there.
+    ///
+    /// # Errors
+    /// When the folder cannot be made, or others can write it.
+    pub fn open(folder: &Path) -> io::Result<Self> {
+        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        let folder = folder.canonicalize()?;
+        let found = fs::metadata(&folder)?;
+        if found.uid() != geteuid().as_raw() || found.mode() & WRITABLE_BY_OTHERS != 0 {
+            let message = format!("{} is not a folder that only its user can write", folder.display());
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
+        }
+        Ok(Self(folder))
+    }
+
+    fn path(&self, engine: &Engine, digest: &Digest) -> PathBuf {
+        let mut hasher = DefaultHasher::new();
+        engine.precompile_compatibility_hash().hash(&mut hasher);
+        let name = digest.to_string().replace(':', "-");
+        self.0.join(format!("{name}-{:016x}", hasher.finish()))
+    }
+
+    /// The compiled component of these bytes, compiled anew if it is not here or not whole. That it cannot be kept is no
+    /// reason to fail.
+    pub(crate) fn compiled(&self, engine: &Engine, bytes: &[u8]) -> wasmtime::Result<Component> {
+        let path = self.path(engine, &Digest::of(bytes));
+        if let Some(component) = fs::read(&path).ok().and_then(|file| load(engine, &file)) {
+            return Ok(component);
+        }
+        let component = Component::from_binary(engine, bytes)?;
+        let _ = component.serialize().map(|artifact| keep(&path, &artifact));
+        Ok(component)
+    }
+}
+
+/// A component from a file of this cache; none where the file is not whole, or of another compiler.
+fn load(engine: &Engine, file: &[u8]) -> Option<Component> {
+    let (digest, artifact) = file.split_at_checked(DIGEST_BYTES)?;
+    if Sha256::digest(artifact).as_slice() != digest {
+        return None;
+    }
+    #[expect(
+        unsafe_code,
+        reason = "only this file writes into the folder, which only its user can write, and the digest says that the \
+                  artifact is as it was written; wasmtime refuses what another compiler made"
+    )]
+    // SAFETY: the artifact is what `Component::serialize` gave.
+    let component = unsafe { Component::deserialize(engine, artifact) };
+    component.ok()
+}
+
+/// Puts a file in its place, whole or not at all.
+fn keep(path: &Path, artifact: &[u8]) -> io::Result<()> {
+    let folder = path.parent().unwrap_or_else(|| Path::new("."));
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    file.write_all(&Sha256::digest(artifact))?;
+    file.write_all(artifact)?;
+    file.persist(path).map_err(|error| error.error)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    /// A component with nothing in it.
+    const EMPTY: &[u8] = b"\0asm\x0d\0\x01\0";
+
+    #[test]
+    fn what_is_not_whole_is_compiled_anew_and_replaced() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let cache = Cache::open(&folder.path().join("cache")).unwrap();
+        let engine = Engine::default();
+        cache.compiled(&engine, EMPTY).unwrap();
+        let path = cache.path(&engine, &Digest::of(EMPTY));
+        let whole = fs::read(&path).unwrap();
+        assert!(load(&engine, &whole).is_some());
+        let mut changed = whole.clone();
+        *changed.last_mut().unwrap() ^= 1;
+        for broken in [&whole[..whole.len() / 2], &whole[..10], b"", &changed] {
+            assert!(load(&engine, broken).is_none());
+            fs::write(&path, broken).unwrap();
+            cache.compiled(&engine, EMPTY).unwrap();
+            assert_eq!(fs::read(&path).unwrap(), whole);
+        }
+    }
+
+    #[test]
+    fn what_another_compiler_made_is_not_loaded() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let cache = Cache::open(&folder.path().join("cache")).unwrap();
+        let (one, other) = (
+            Engine::default(),
+            Engine::new(wasmtime::Config::new().epoch_interruption(true)).unwrap(),
+        );
+        cache.compiled(&one, EMPTY).unwrap();
+        let digest = Digest::of(EMPTY);
+        assert_ne!(cache.path(&one, &digest), cache.path(&other, &digest));
+        assert!(load(&other, &fs::read(cache.path(&one, &digest)).unwrap()).is_none());
+    }
+
+    #[test]
+    fn a_folder_that_others_can_write_is_refused() {
+        let folder = tempfile::TempDir::new().unwrap();
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
+        assert_eq!(
+            Cache::open(folder.path()).unwrap_err().kind(),
+            io::ErrorKind::PermissionDenied
+        );
+    }
+}
