@@ -17,6 +17,14 @@ lint:
     cargo fmt --all --check
     cargo clippy --workspace --all-targets -- -D warnings
 
+# Records anew what the binary prints: in the goldens, the docs and the README. Look at the difference before it is kept.
+bless:
+    BLESS=1 cargo test -p bindery --test cli golden
+
+# How planning and applying grow from 10 to 10,000 resources.
+bench:
+    cargo bench -p bindery
+
 # The whole of CI.
 ci:
     .ci/run

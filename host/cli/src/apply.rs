@@ -283,6 +283,7 @@ impl Apply {
 
     /// What others can refer to from now on.
     fn export(&self, state: &ResourceState) {
+        self.report.became(state);
         if let Some(properties) = self.types.get(state.urn.token()) {
             let exported = exists(state, Arc::clone(properties));
             self.progress().scope.export(state.urn.name(), exported);

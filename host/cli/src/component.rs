@@ -19,6 +19,8 @@ pub struct Loaded {
     pub component: Component,
     /// Its origins, their credentials, and its defaults.
     pub manifest: Manifest,
+    /// The file that says what it may call; none for the built-in one.
+    pub beside: Option<PathBuf>,
 }
 
 /// Starts what runs components. What it compiles is kept for the next time, where there is a place for it.
@@ -90,5 +92,9 @@ pub fn load(runtime: &Runtime, file: Option<&ComponentFile>) -> Result<Loaded, F
         Failure::input(format!("{shown} cannot be used: {}", error.to_string().trim_end()))
             .with_hint("it lists `[[origin]]` with a `url`, and a `bearer`: the environment variable of a token")
     })?;
-    Ok(Loaded { component, manifest })
+    Ok(Loaded {
+        component,
+        manifest,
+        beside: file.map(|file| file.path.with_extension("toml")),
+    })
 }

@@ -28,6 +28,8 @@ pub struct Document {
     pub resources: Option<Vec<Resource>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outputs: Option<Map<String, serde_json::Value>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unknown_outputs: Vec<String>,
     /// What only this command gives.
     #[serde(flatten)]
     pub more: Map<String, serde_json::Value>,
@@ -105,7 +107,13 @@ impl Document {
     /// What is planned.
     pub fn plan(&mut self, plan: &Plan) {
         self.resources = Some(plan.steps.iter().map(Resource::planned).collect());
-        self.outputs = Some(known(&plan.outputs));
+        self.outputs(&plan.outputs);
+    }
+
+    /// What the stack gives to others, as far as it is known.
+    pub fn outputs(&mut self, outputs: &PropertyMap) {
+        self.outputs = Some(known(outputs));
+        self.unknown_outputs = unknown_in(outputs);
     }
 }
 
@@ -118,10 +126,6 @@ impl Resource {
         };
         let old = step.old.as_ref().map(|old| &old.outputs);
         let changes = diff.into_iter().flat_map(|diff| &diff.changes);
-        let mut unknown = Vec::new();
-        for (name, value) in &step.inputs {
-            unknown_paths(&PropertyPath::property(name), value, &mut unknown);
-        }
         Self {
             name: step.urn.name().to_string(),
             urn: step.urn.to_string(),
@@ -130,13 +134,21 @@ impl Resource {
             status: "planned",
             id: step.id.clone(),
             inputs: known(&step.inputs),
-            unknown,
+            unknown: unknown_in(&step.inputs),
             changes: changes
                 .map(|change| Change::of(change, old, Some(&step.inputs)))
                 .collect(),
             dependencies: step.dependencies.iter().map(ToString::to_string).collect(),
             ..Self::default()
         }
+    }
+
+    /// Notes what the resource has become.
+    pub fn became(&mut self, state: &ResourceState) {
+        self.id = Some(state.id.clone());
+        self.inputs = to_json(&state.inputs);
+        self.outputs = to_json(&state.outputs);
+        self.unknown.clear();
     }
 
     /// A resource as it is known to be.
@@ -223,6 +235,15 @@ fn known(properties: &PropertyMap) -> Map<String, serde_json::Value> {
         .iter()
         .map(|(name, value)| (name.clone(), json_of(value)))
         .collect()
+}
+
+/// The paths of what is not known yet.
+fn unknown_in(properties: &PropertyMap) -> Vec<String> {
+    let mut found = Vec::new();
+    for (name, value) in properties {
+        unknown_paths(&PropertyPath::property(name), value, &mut found);
+    }
+    found
 }
 
 fn unknown_paths(path: &PropertyPath, value: &Value, found: &mut Vec<String>) {

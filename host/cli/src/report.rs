@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use bindery_resource::{PropertyMap, Urn};
 use bindery_sandbox::Event;
-use bindery_stack::{Plan, Step};
+use bindery_stack::{Plan, ResourceState, Step};
 use serde_json::Value as Json;
 
 use crate::args::{Color, Output};
@@ -202,6 +202,16 @@ impl Report {
         self.count(what);
     }
 
+    /// A resource has become what this says.
+    pub fn became(&self, state: &ResourceState) {
+        let mut told = self.told();
+        let place = told.places.get(&(state.urn.to_string(), false)).copied();
+        let resources = told.document.resources.as_mut();
+        if let Some(resource) = place.and_then(|place| resources?.get_mut(place)) {
+            resource.became(state);
+        }
+    }
+
     /// Nothing was to be done with a resource, or it is told of elsewhere.
     pub fn nothing(&self, step: &Step) {
         self.end(step, "done");
@@ -335,7 +345,7 @@ impl Report {
         for (name, value) in outputs {
             self.line(format!("   {name:width$}  {value}"));
         }
-        self.told().document.outputs = Some(bindery_stack::document::to_json(outputs));
+        self.told().document.outputs(outputs);
     }
 
     /// Tells how the command ended, and gives the exit code.

@@ -56,7 +56,11 @@ pub struct Configuration<'c> {
 impl Session {
     /// Configures a provider.
     pub async fn start(runtime: &Runtime, loaded: Loaded, configuration: Configuration<'_>) -> Result<Self, Failure> {
-        let Loaded { component, manifest } = loaded;
+        let Loaded {
+            component,
+            manifest,
+            beside,
+        } = loaded;
         let variable = |name: &str| env::var(name).ok();
         let mut config = configuration.kept.cloned().unwrap_or_default();
         for (key, value) in manifest.defaults(variable) {
@@ -116,12 +120,15 @@ impl Session {
             .await
             .map_err(bad_config)?;
         if let Some(origin) = tenant.denied_origins().first() {
-            return Err(Failure::input(format!(
-                "the provider would call `{origin}`, which is not one of its origins"
-            ))
-            .with_hint(format!(
-                "allow it with `--endpoint SERVICE={origin}`, or list it in the .toml file beside a component of your own"
-            )));
+            let message = format!("the provider would call `{origin}`, which is not one of its origins");
+            let hint = match beside {
+                Some(beside) => format!(
+                    "allow it in {}: `[[origin]]` and `url = \"{origin}\"`",
+                    beside.display()
+                ),
+                None => format!("allow it with `--endpoint SERVICE={origin}`; no credential is sent there"),
+            };
+            return Err(Failure::input(message).with_hint(hint));
         }
         Ok(Self {
             tenant,

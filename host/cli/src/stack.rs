@@ -77,13 +77,19 @@ impl Stack {
 }
 
 /// Gives what is wrong with the provider's configuration its place, where the stack file sets it.
-pub fn in_place(file: Option<&StackFile>, mut failure: Failure) -> Failure {
+pub fn in_place(file: Option<&StackFile>, given: &[(String, String)], mut failure: Failure) -> Failure {
     for problem in &mut failure.problems {
         let key = problem
             .path
             .as_ref()
             .and_then(|path| path.first())
             .filter(|_| problem.resource.is_none());
+        if given
+            .iter()
+            .any(|(given, _)| Some(given.rsplit(':').next().unwrap_or(given)) == key)
+        {
+            continue;
+        }
         let mut settings = file.map(|file| file.config.settings.iter()).into_iter().flatten();
         problem.position = problem.position.or_else(|| {
             let setting = settings.find(|setting| Some(setting.key.as_str()) == key)?;

@@ -5,6 +5,7 @@ use std::fmt;
 
 use sha2::{Digest as _, Sha256};
 use thiserror::Error;
+use wasmparser::Parser;
 use wasmtime::component::types::ComponentItem;
 use wasmtime::component::{ComponentExportIndex, InstancePre, Linker};
 use wasmtime::{Engine, component};
@@ -117,6 +118,14 @@ impl Component {
     ) -> Result<Self, LoadError> {
         if bytes.len() > limits::COMPONENT_BYTES {
             return Err(LoadError::TooLarge(bytes.len()));
+        }
+        if !Parser::is_component(bytes) {
+            let what = if Parser::is_core_wasm(bytes) {
+                "it is a module; a component is made from it with `wasm32-wasip2` as its target"
+            } else {
+                "it does not start as one does"
+            };
+            return Err(LoadError::Invalid(what.to_string()));
         }
         let invalid = |error: wasmtime::Error| LoadError::Invalid(format!("{error:#}"));
         let compiled = match cache {

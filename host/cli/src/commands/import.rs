@@ -44,7 +44,7 @@ pub async fn import(options: &Import, report: &Report) -> Result<(), Failure> {
         timeout: stack::timeout(options.services.timeout, file.as_ref()),
     };
     let started = Session::start(&runtime, loaded, configuration).await;
-    let session = started.map_err(|failure| stack::in_place(file.as_ref(), failure))?;
+    let session = started.map_err(|failure| stack::in_place(file.as_ref(), &options.services.config, failure))?;
     let urn = Urn::new("import", "import", &token, &options.name);
     let context = session.context(report.listener(&urn));
     let found = session.tenant.read(&context, &token, &options.id, None).await;

@@ -102,7 +102,7 @@ impl Opened {
             timeout: stack::timeout(services.timeout, Some(&stack.file)),
         };
         let started = Session::start(&runtime, loaded, configuration).await;
-        let session = started.map_err(|failure| stack::in_place(Some(&stack.file), failure))?;
+        let session = started.map_err(|failure| stack::in_place(Some(&stack.file), &services.config, failure))?;
         Ok(Self {
             stack,
             owner,
@@ -135,7 +135,7 @@ impl Opened {
             timeout: stack::timeout(services.timeout, Some(&stack.file)),
         };
         let started = Session::start(&runtime, loaded, configuration).await;
-        let session = started.map_err(|failure| stack::in_place(Some(&stack.file), failure))?;
+        let session = started.map_err(|failure| stack::in_place(Some(&stack.file), &services.config, failure))?;
         let opened = Self {
             stack,
             owner,
