@@ -70,7 +70,7 @@ fn measure(command: &str, file: &Path, origin: &str) -> Measured {
         bindery.arg("--yes");
     }
     let started = Instant::now();
-    let mut child = bindery.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let child = bindery.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let ended = child.wait4().unwrap();
     assert!(ended.status.success(), "{command}");
     Measured {

@@ -161,6 +161,9 @@ impl Report {
         for line in show::plan(plan, detail) {
             self.line(line);
         }
+        if self.0.listener != Listener::Program {
+            return;
+        }
         let mut told = self.told();
         told.document.plan(plan);
         told.places = plan
@@ -252,7 +255,9 @@ impl Report {
 
     /// A resource of the document, where there is no plan.
     pub fn resource(&self, resource: Resource) {
-        self.told().document.resources.get_or_insert_default().push(resource);
+        if self.0.listener == Listener::Program {
+            self.told().document.resources.get_or_insert_default().push(resource);
+        }
     }
 
     /// Something that a person should know.

@@ -104,13 +104,23 @@ pub fn timeout(flag: Option<Duration>, file: Option<&StackFile>) -> Duration {
     flag.or_else(|| file?.settings.timeout).unwrap_or(TIMEOUT)
 }
 
-/// The values of a stack file's keys, and what is left for the provider: what the file sets, and over it what the command
-/// line does.
+/// What the stack file and the command line say of configuration.
+#[derive(Debug)]
+pub struct Values {
+    /// The values of the file's own keys.
+    pub keys: PropertyMap,
+    /// What the file sets for the provider.
+    pub settings: PropertyMap,
+    /// What the command line sets for the provider.
+    pub given: Vec<(String, String)>,
+}
+
+/// Sorts out which key is whose.
 pub fn configuration(
     file: Option<&StackFile>,
     component: &Component,
     given: &[(String, String)],
-) -> Result<(PropertyMap, PropertyMap, Vec<(String, String)>), Failure> {
+) -> Result<Values, Failure> {
     let no_file = StackFile::default();
     let file = file.unwrap_or(&no_file);
     let mut own = Vec::new();
@@ -131,7 +141,11 @@ pub fn configuration(
     let settings = file.config.of_provider(&component.name);
     let values = file.config.values(&own);
     match (values, settings) {
-        (Ok(values), Ok(settings)) if failure.problems.is_empty() => Ok((values, settings, providers)),
+        (Ok(keys), Ok(settings)) if failure.problems.is_empty() => Ok(Values {
+            keys,
+            settings,
+            given: providers,
+        }),
         (values, settings) => {
             let found = values.err().into_iter().chain(settings.err()).flatten();
             failure.problems.extend(found.map(Into::into));

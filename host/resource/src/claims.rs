@@ -12,6 +12,8 @@ use crate::urn::Urn;
 #[derive(Debug, Clone, Default)]
 pub struct Claims {
     owners: HashMap<String, Urn>,
+    /// What each resource claims: the same, the other way round.
+    claims: HashMap<Urn, String>,
 }
 
 /// Another resource owns it.
@@ -42,7 +44,9 @@ impl Claims {
                 second: urn.clone(),
             });
         }
-        self.owners.retain(|_, owner| owner != urn);
+        if let Some(before) = self.claims.insert(urn.clone(), claim.to_string()) {
+            self.owners.remove(&before);
+        }
         self.owners.insert(claim.to_string(), urn.clone());
         Ok(())
     }

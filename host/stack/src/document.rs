@@ -139,6 +139,10 @@ fn is_false(value: &bool) -> bool {
 /// One line of a journal.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "it lives for as long as it takes to write or read it"
+)]
 enum Line {
     /// The first: the digest of the document that it follows.
     After(String),

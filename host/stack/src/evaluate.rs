@@ -126,14 +126,14 @@ impl Scope {
     ) -> Result<Value, Diagnostic> {
         let name = reference.name.as_str();
         let path = reference.path.as_slice();
-        if let Some(variable) = file.variables.get(name) {
-            if !self.variables.contains_key(name) {
-                let value = self.value(file, &variable.value, left)?;
-                if value.has_unknown() {
-                    return inside(&value, path, reference, position, left);
-                }
-                self.variables.insert(name.to_string(), value);
+        if let Some(variable) = file.variables.get(name)
+            && !self.variables.contains_key(name)
+        {
+            let value = self.value(file, &variable.value, left)?;
+            if value.has_unknown() {
+                return inside(&value, path, reference, position, left);
             }
+            self.variables.insert(name.to_string(), value);
         }
         if let Some(value) = self.variables.get(name).or_else(|| self.config.get(name)) {
             return inside(value, path, reference, position, left);

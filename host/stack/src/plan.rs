@@ -1,6 +1,6 @@
 //! What to do about the difference between what is declared and what exists.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use bindery_resource::path::Segment;
@@ -302,6 +302,11 @@ fn renamed(file: &StackFile, stack: &str, deployment: &Deployment) -> Result<Vec
     let mut renamed: Vec<(Urn, Urn)> = Vec::new();
     let mut taken: BTreeMap<Urn, String> = BTreeMap::new();
     let mut wrong = Vec::new();
+    let declared = file
+        .resources
+        .values()
+        .map(|other| (urn(file, stack, other), &other.name));
+    let declared: HashMap<Urn, &String> = declared.collect();
     let with_aliases = file
         .resources
         .values()
@@ -319,13 +324,9 @@ fn renamed(file: &StackFile, stack: &str, deployment: &Deployment) -> Result<Vec
         let Some(old) = aliases.into_iter().find(|alias| deployment.resource(alias).is_some()) else {
             continue;
         };
-        let still = file.resources.values().find(|other| urn(file, stack, other) == old);
         let at = |message: String| Diagnostic::at(declaration.position, message).of_resource(&declaration.name);
-        if let Some(other) = still {
-            wrong.push(at(format!(
-                "its alias `{old}` is the declared resource `{}`",
-                other.name
-            )));
+        if let Some(other) = declared.get(&old) {
+            wrong.push(at(format!("its alias `{old}` is the declared resource `{other}`")));
         } else if let Some(other) = taken.insert(old.clone(), declaration.name.clone()) {
             wrong.push(at(format!("its alias `{old}` is one of `{other}` too")));
         } else if old.token() != new.token() {

@@ -66,6 +66,7 @@ pub enum OperationType {
 
 /// One change of a deployment.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "few live at the same time, and none for long")]
 pub enum Change {
     /// An operation is begun.
     Begin(PendingOperation),

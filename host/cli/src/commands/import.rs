@@ -24,7 +24,7 @@ pub async fn import(options: &Import, report: &Report) -> Result<(), Failure> {
     let runtime = component::runtime(report)?;
     let loaded = component::load(&runtime, options.component.as_ref())?;
     let token = token(&loaded.component, &options.token)?;
-    let (_, set, given) = stack::configuration(file.as_ref(), &loaded.component, &options.services.config)?;
+    let values = stack::configuration(file.as_ref(), &loaded.component, &options.services.config)?;
     let policies = match (&file, &options.file) {
         (Some(file), Some(path)) => {
             let name = options.stack.clone().or_else(|| file.settings.stack.clone());
@@ -36,8 +36,8 @@ pub async fn import(options: &Import, report: &Report) -> Result<(), Failure> {
     };
     let configuration = Configuration {
         kept: None,
-        file: set,
-        given,
+        file: values.settings,
+        given: values.given,
         endpoints: &options.services.endpoint,
         emulate: options.emulate,
         policies: policies.as_deref(),

@@ -91,11 +91,11 @@ impl Opened {
         let runtime = component::runtime(report)?;
         let loaded = component::load(&runtime, place.component.as_ref())?;
         let owner = stack.owner(&loaded.component);
-        let (config, file, given) = stack::configuration(Some(&stack.file), &loaded.component, &services.config)?;
+        let values = stack::configuration(Some(&stack.file), &loaded.component, &services.config)?;
         let configuration = Configuration {
             kept: None,
-            file,
-            given,
+            file: values.settings,
+            given: values.given,
             endpoints: &services.endpoint,
             emulate: place.emulate,
             policies: None,
@@ -107,7 +107,7 @@ impl Opened {
             stack,
             owner,
             session,
-            config,
+            config: values.keys,
         })
     }
 
@@ -121,14 +121,14 @@ impl Opened {
         let runtime = component::runtime(report)?;
         let loaded = component::load(&runtime, place.component.as_ref())?;
         let owner = stack.owner(&loaded.component);
-        let (config, file, given) = stack::configuration(Some(&stack.file), &loaded.component, &services.config)?;
+        let values = stack::configuration(Some(&stack.file), &loaded.component, &services.config)?;
         let store = Store::open(stack.paths.clone(), owner.clone(), command)?;
         let last = store.look(|deployment| deployment.config.clone());
         let policies = stack.paths.policies();
         let configuration = Configuration {
             kept: (kept == Kept::State).then_some(&last),
-            file,
-            given,
+            file: values.settings,
+            given: values.given,
             endpoints: &services.endpoint,
             emulate: place.emulate,
             policies: Some(&policies),
@@ -140,7 +140,7 @@ impl Opened {
             stack,
             owner,
             session,
-            config,
+            config: values.keys,
         };
         Ok((opened, store))
     }

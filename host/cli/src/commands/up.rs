@@ -30,17 +30,24 @@ impl Opened {
 /// Makes what the stack file declares so.
 pub async fn up(run: &Run, report: &Report) -> Result<(), Failure> {
     let (opened, store) = Opened::to_change(run, Kept::File, "up", report).await?;
-    // What is wrong with the file is said before anything is asked of a service.
-    opened.plan(&Deployment::default(), &Targets::default()).await?;
-    report.heading("Updating");
+    let is_interrupted = store.look(|deployment| !deployment.pending_operations.is_empty());
+    let is_reconfigured = store.look(|deployment| {
+        let exists = !deployment.resources.is_empty();
+        exists && deployment.config != opened.session.config
+    });
+    if is_interrupted || is_reconfigured {
+        // What is wrong with the file is said before anything is asked of a service.
+        opened.plan(&Deployment::default(), &Targets::default()).await?;
+    }
     let unsettled = settled(&opened, &store, report).await?;
-    let config = store.look(|deployment| (!deployment.resources.is_empty()).then(|| deployment.config.clone()));
-    if config.is_some_and(|config| config != opened.session.config) {
+    if is_reconfigured {
         read_again(&opened.session, &store, opened.stack.parallel(run.parallel), report).await?;
     }
-    let plan = opened.plan(&store.deployment(), &run.selection.targets()).await;
-    let plan = match plan {
-        Ok(plan) => plan,
+    let plan = match opened.plan(&store.deployment(), &run.selection.targets()).await {
+        Ok(plan) => {
+            report.heading("Updating");
+            plan
+        }
         Err(failure) => {
             store.close().await.map_err(unwritten)?;
             return Err(failure);
