@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bindery_resource::{PropertyMap, Urn};
 use bindery_sandbox::operation::Resource;
-use bindery_sandbox::{DeleteReason, Deleted, OperationError};
-use bindery_stack::plan::{exists, inputs, outputs, step as plan_step};
+use bindery_sandbox::{DeleteReason, Deleted, ErrorCode, OperationError};
+use bindery_stack::plan::{exists, inputs, keep_ignored, outputs, step as plan_step};
 use bindery_stack::{
     Action, Change, Diagnostic, OperationType, Outcome, PendingOperation, Plan, Provider, ResourceState, Scope,
     StackFile, Step,
@@ -48,6 +48,16 @@ struct Progress {
 /// How an operation ended: what was done, if a person wants to hear of it; or what is wrong.
 type Ended = Result<Option<&'static str>, Vec<Problem>>;
 
+/// What became of a removal.
+enum Removed {
+    /// It was removed.
+    Gone,
+    /// It stays, because this resource has it now.
+    HandedOver(Urn),
+    /// It stays, because this resource is to have it, and does not yet.
+    Awaited(Urn),
+}
+
 /// Carries a plan out. True if all of it was done.
 pub async fn apply(context: &Arc<Apply>, plan: Plan, parallel: usize) -> bool {
     let is_removal = |step: &Step| matches!(step.action, Action::Delete | Action::Forget);
@@ -70,7 +80,9 @@ pub async fn apply(context: &Arc<Apply>, plan: Plan, parallel: usize) -> bool {
             .filter(|resource| was_replaced(&resource.urn));
         replaced.map(Step::removal).collect::<Vec<_>>()
     });
-    removals.extend(replaced.into_iter().filter(is_new));
+    let replaced: Vec<Step> = replaced.into_iter().filter(is_new).collect();
+    context.report.expect(replaced.len());
+    removals.extend(replaced);
     let needed = context.needed_by_failed();
     let (kept, removals): (Vec<Step>, Vec<Step>) = removals.into_iter().partition(|step| needed.contains(&step.urn));
     for step in &kept {
@@ -190,14 +202,21 @@ impl Apply {
         outputs(&self.file, &mut self.progress().scope)
     }
 
-    /// What the resources depend on that failed, and stay as they were.
+    /// What the resources depend on that failed and stay as they were, and what that depends on in its turn.
     fn needed_by_failed(&self) -> HashSet<Urn> {
-        let failed = self.progress().failed.clone();
+        let mut open: Vec<Urn> = self.progress().failed.iter().cloned().collect();
+        let mut needed = HashSet::new();
         self.store.look(|deployment| {
-            let kept = deployment.all().filter(|resource| failed.contains(&resource.urn));
-            kept.flat_map(|resource| resource.dependencies.iter().cloned())
-                .collect()
-        })
+            while let Some(urn) = open.pop() {
+                let dependencies = deployment.resource(&urn).map(|state| state.dependencies.as_slice());
+                for dependency in dependencies.unwrap_or_default() {
+                    if needed.insert(dependency.clone()) {
+                        open.push(dependency.clone());
+                    }
+                }
+            }
+        });
+        needed
     }
 
     /// Notes what was to be made or changed, and was not. A removal that failed says nothing of what is there.
@@ -205,10 +224,6 @@ impl Apply {
         if !matches!(step.action, Action::Delete | Action::Forget) {
             self.progress().failed.insert(step.urn.clone());
         }
-    }
-
-    fn has_failed(&self, urn: &Urn) -> bool {
-        self.progress().failed.contains(urn)
     }
 
     /// Carries one step out. What fails is reported, and leaves the state as it says.
@@ -235,6 +250,11 @@ impl Apply {
                 self.report.done(step, what);
                 End::Done
             }
+            Err(problems) if problems.is_empty() => {
+                self.fail(step);
+                self.report.skipped(step, "interrupted");
+                End::Failed
+            }
             Err(problems) => {
                 self.fail(step);
                 self.report.failed(step, problems);
@@ -257,14 +277,12 @@ impl Apply {
             Action::Import(id) => self.adopt(step, id).await,
             Action::Update(_) => self.update(step).await,
             Action::Replace(diff) => {
-                let deletes_first =
-                    diff.delete_before_replace && !step.old.as_ref().is_some_and(|old| old.retain_on_delete);
-                if deletes_first {
-                    self.delete(step, DeleteReason::BeforeReplacement).await?;
+                if diff.delete_before_replace && !step.kept.retain_on_delete {
+                    self.delete_first(step).await?;
                 }
                 self.create(step).await.map(|_| Some("replaced"))
             }
-            Action::Delete => self.delete(step, DeleteReason::NotDeclared).await,
+            Action::Delete => self.delete(step).await,
             Action::Forget => self.forget(step).await,
         }
     }
@@ -343,6 +361,11 @@ impl Apply {
                 ..wrong
             }]);
         };
+        let mut step = step.clone();
+        if let Some(declaration) = self.file.resources.get(step.urn.name()) {
+            keep_ignored(declaration, &mut step.inputs, &PropertyMap::new(), &outputs);
+        }
+        let step = &step;
         let found = step.becomes(found_id, outputs);
         let diff = self
             .session
@@ -395,26 +418,13 @@ impl Apply {
         }
     }
 
-    async fn delete(&self, step: &Step, reason: DeleteReason) -> Ended {
+    /// Removes a resource, unless another has what it granted.
+    async fn delete(&self, step: &Step) -> Ended {
         let old = old(step)?;
-        let begun = self.begin(step, OperationType::Deleting, &old).await?;
-        let context = self.session.context(self.report.listener(&step.urn));
-        let (session, token) = (&self.session, step.urn.token());
-        let tenant = &session.tenant;
-        let deleted = tenant
-            .delete(&session.run, &context, &step.urn, token, &existing(&old), reason)
-            .await;
-        let what = match deleted {
-            Ok(Deleted::Removed) => "deleted",
-            Ok(Deleted::KeptFor(owner)) if self.has_failed(&owner) => {
-                self.end(step, &begun, Outcome::Nothing).await?;
-                let message = format!(
-                    "its grant is declared by `{}` now, which failed; it stays in the state",
-                    owner.name()
-                );
-                return Err(vec![problem(step, message)]);
-            }
-            Ok(Deleted::KeptFor(owner)) if owner != step.urn => {
+        let what = match self.remove(step, &old, DeleteReason::NotDeclared).await? {
+            Removed::Gone => "deleted",
+            Removed::HandedOver(owner) if owner == step.urn => "deleted",
+            Removed::HandedOver(owner) => {
                 let name = step.urn.name();
                 self.report.line(format!(
                     "   {name}: its grant stays, declared by `{}` now",
@@ -422,22 +432,73 @@ impl Apply {
                 ));
                 "handed over"
             }
-            Ok(Deleted::KeptFor(_)) => "deleted",
-            Err(error) => return Err(self.failed(step, &begun, error).await),
+            Removed::Awaited(owner) => {
+                let message = format!(
+                    "its grant is declared by `{}` now, which does not have it yet; it stays in the state",
+                    owner.name()
+                );
+                return Err(vec![problem(step, message)]);
+            }
         };
-        self.end(step, &begun, Outcome::Gone).await?;
         let is_told_of = old.delete && self.progress().replaced.contains(&step.urn);
         Ok((!is_told_of).then_some(what))
+    }
+
+    /// Removes the old self of a resource that is deleted before it is replaced. What another is to have instead is left
+    /// for later, when it is known whether that has it.
+    async fn delete_first(&self, step: &Step) -> Result<(), Vec<Problem>> {
+        let old = old(step)?;
+        self.remove(step, &old, DeleteReason::BeforeReplacement)
+            .await
+            .map(|_| ())
+    }
+
+    async fn remove(&self, step: &Step, old: &ResourceState, reason: DeleteReason) -> Result<Removed, Vec<Problem>> {
+        let begun = self.begin(step, OperationType::Deleting, old).await?;
+        let context = self.session.context(self.report.listener(&step.urn));
+        let (session, token) = (&self.session, step.urn.token());
+        let tenant = &session.tenant;
+        let deleted = tenant
+            .delete(&session.run, &context, &step.urn, token, &existing(old), reason)
+            .await;
+        let removed = match deleted {
+            Ok(Deleted::Removed) => Removed::Gone,
+            Ok(Deleted::KeptFor(owner)) if self.has(&owner, old).await => Removed::HandedOver(owner),
+            Ok(Deleted::KeptFor(owner)) => Removed::Awaited(owner),
+            Err(error) => return Err(self.failed(step, &begun, error).await),
+        };
+        let outcome = match removed {
+            Removed::Gone | Removed::HandedOver(_) => Outcome::Gone,
+            Removed::Awaited(_) => Outcome::Nothing,
+        };
+        self.end(step, &begun, outcome).await?;
+        Ok(removed)
+    }
+
+    /// Whether a resource is known to exist that occupies what another does.
+    async fn has(&self, owner: &Urn, other: &ResourceState) -> bool {
+        let known = self.store.look(|deployment| deployment.resource(owner).cloned());
+        let Some(known) = known else { return false };
+        let footprint = |state: ResourceState| async move {
+            let tenant = &self.session.tenant;
+            tenant
+                .footprint(state.urn.token(), &state.id, &state.outputs)
+                .await
+                .ok()
+        };
+        let (known, other) = (footprint(known).await, footprint(other.clone()).await);
+        known.is_some() && known.map(|footprint| footprint.claim) == other.map(|footprint| footprint.claim)
     }
 
     /// Lets go of a resource, which stays as it is.
     async fn forget(&self, step: &Step) -> Ended {
         let old = old(step)?;
+        let is_told_of = old.delete && self.progress().replaced.contains(&step.urn);
         self.store
             .commit(vec![Change::Forget(old)])
             .await
             .map_err(|error| unwritten(step, &error))?;
-        Ok(Some("let go"))
+        Ok((!is_told_of).then_some("let go"))
     }
 
     /// Notes that an operation is begun, before its first request.
@@ -468,6 +529,13 @@ impl Apply {
 
     /// Notes that an operation failed. One whose effect is not known stays pending: the next run finds out.
     async fn failed(&self, step: &Step, begun: &PendingOperation, error: OperationError) -> Vec<Problem> {
+        if error.code == ErrorCode::Cancelled && !error.may_have_effect {
+            // Nothing was done, and nothing is wrong with it: it is skipped.
+            return match self.store.end(begun, Outcome::Nothing).await {
+                Ok(()) => Vec::new(),
+                Err(unwritable) => unwritten(step, &unwritable),
+            };
+        }
         if error.may_have_effect {
             let message = format!("{error}; whether it took effect is not known, and the next run will find out");
             return vec![problem(step, message)];

@@ -153,7 +153,7 @@ pub struct Services {
     #[arg(long, short, value_name = "KEY=VALUE", value_parser = key_value)]
     pub config: Vec<(String, String)>,
     /// Call a service at another origin, such as `compute=http://127.0.0.1:8080`. May be repeated. No credential is sent.
-    #[arg(long, value_name = "SERVICE=ORIGIN", value_parser = key_value, conflicts_with = "emulate")]
+    #[arg(long, value_name = "SERVICE=ORIGIN", value_parser = key_value)]
     pub endpoint: Vec<(String, String)>,
     /// How many seconds one operation may take, with all its attempts. [stack file: bindery.timeout] [default: 120]
     #[arg(long, value_name = "SECONDS", env = "BINDERY_TIMEOUT", value_parser = seconds)]
@@ -219,7 +219,7 @@ pub struct Import {
     #[arg(long, value_name = "FILE[@sha256:DIGEST]", env = "BINDERY_COMPONENT")]
     pub component: Option<ComponentFile>,
     /// Read from the emulated services of the stack file.
-    #[arg(long, env = "BINDERY_EMULATE", value_parser = BoolishValueParser::new(), requires = "file")]
+    #[arg(long, env = "BINDERY_EMULATE", value_parser = BoolishValueParser::new())]
     pub emulate: bool,
     /// The stack whose emulated services are read. [stack file: bindery.stack] [default: dev]
     #[arg(long, short, env = "BINDERY_STACK", value_parser = stack_name)]

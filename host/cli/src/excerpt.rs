@@ -33,28 +33,28 @@ pub fn render(problem: &Problem, source: Option<&Source>, width: usize) -> Strin
 }
 
 fn snippet(source: &Source, position: Position) -> Snippet<'_, annotate_snippets::Annotation<'_>> {
-    Snippet::source(source.text.as_str())
+    // Only the line itself: what is rendered is searched from its start each time. What is wrong after the last line is
+    // shown at its end.
+    let numbered = || source.text.lines().zip(1..);
+    let found = numbered().find(|(_, number)| *number == position.line);
+    let (line, number, column) = match found.or_else(|| numbered().last()) {
+        Some((line, number)) if number == position.line => (line, number, position.column),
+        Some((line, number)) => (line, number, line.chars().count() + 1),
+        None => ("", 1, 1),
+    };
+    Snippet::source(line)
+        .line_start(number)
         .path(source.path.as_str())
-        .annotation(AnnotationKind::Primary.span(span(&source.text, position)))
+        .annotation(AnnotationKind::Primary.span(span(line, column)))
 }
 
-/// The word at a position: up to its end in YAML, and never past the line's.
-fn span(text: &str, position: Position) -> Range<usize> {
-    let before: usize = text
-        .split_inclusive('\n')
-        .take(position.line.saturating_sub(1))
-        .map(str::len)
-        .sum();
-    let line = text
-        .get(before..)
-        .and_then(|rest| rest.lines().next())
-        .unwrap_or_default();
-    let column = line
+/// The word at a column: up to its end in YAML.
+fn span(line: &str, column: usize) -> Range<usize> {
+    let start = line
         .char_indices()
-        .nth(position.column.saturating_sub(1))
+        .nth(column.saturating_sub(1))
         .map_or(line.len(), |(index, _)| index);
-    let word = line.get(column..).unwrap_or_default();
-    let start = before + column;
+    let word = line.get(start..).unwrap_or_default();
     start..start + length(word)
 }
 
@@ -83,7 +83,8 @@ mod tests {
     use super::*;
 
     fn underlined(text: &str, line: usize, column: usize) -> &str {
-        text.get(span(text, Position { line, column })).unwrap()
+        let line = text.lines().nth(line - 1).unwrap();
+        line.get(span(line, column)).unwrap()
     }
 
     #[test]

@@ -18,6 +18,15 @@ pub enum Ending {
 }
 
 impl Ending {
+    /// What `--json` calls it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Failed => "failed",
+            Self::Refused => "refused",
+            Self::Interrupted => "interrupted",
+        }
+    }
+
     /// The exit code.
     pub const fn code(self) -> u8 {
         match self {

@@ -12,21 +12,22 @@ pub fn stop_on_interrupt(session: &Session, report: &Report) {
     let cancel = session.cancel.clone();
     let report = report.clone();
     tokio::spawn(async move {
-        // Without a way to hear of them, both keep their usual meaning: to end at once.
-        let (Ok(mut interrupt), Ok(mut end)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
-        else {
-            return;
-        };
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = end.recv() => {}
-        }
+        asked_to_end().await;
         report.notice("stopping after what is under way; interrupt again to stop at once");
         cancel.cancel();
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = end.recv() => {}
-        }
+        asked_to_end().await;
+        report.end_document(Ending::Interrupted.name());
         std::process::exit(Ending::Interrupted.code().into());
     });
+}
+
+/// Returns when somebody wants the program to end. Where that cannot be heard, it keeps its usual meaning: to end at once.
+pub async fn asked_to_end() {
+    let (Ok(mut interrupt), Ok(mut end)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate())) else {
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = end.recv() => {}
+    }
 }

@@ -67,12 +67,26 @@ impl Holder {
     }
 }
 
+/// Who holds a lock at this moment.
+pub fn holder(path: &Path) -> Option<String> {
+    let file = File::open(path).ok()?;
+    match file.try_lock_shared() {
+        Err(fs::TryLockError::WouldBlock) => Some(who(path)),
+        _ => None,
+    }
+}
+
 fn taken(path: &Path, stack: &str) -> Failure {
+    Failure::run(format!("{} works on the stack `{stack}`", who(path)))
+        .with_hint(format!("wait for it to end; it holds {}", path.display()))
+}
+
+fn who(path: &Path) -> String {
     // Its holder may be about to write it.
     let holder = fs::read_to_string(path)
         .ok()
         .and_then(|text| serde_json::from_str::<Holder>(&text).ok());
-    let who = holder.map_or_else(
+    holder.map_or_else(
         || "another run".to_string(),
         |Holder {
              command,
@@ -81,7 +95,5 @@ fn taken(path: &Path, stack: &str) -> Failure {
              machine,
              since,
          }| format!("`{command}`, process {process} of {user} on {machine}, since {since},"),
-    );
-    Failure::run(format!("{who} works on the stack `{stack}`"))
-        .with_hint(format!("wait for it to end; it holds {}", path.display()))
+    )
 }

@@ -2,7 +2,7 @@
 //!
 //! - [`args`]: the command line. [`commands`]: what it can do. [`stack`]: the stack that it is done with.
 //! - [`component`], [`session`], [`provider`]: the provider of a run, its configuration, and what a plan asks of it.
-//! - [`apply`], [`schedule`]: carry a plan out. [`settle`]: what an interrupted run left. [`interrupt`]: ends one cleanly.
+//! - [`apply`], [`schedule`]: carry a plan out. [`settle`]: what an interrupted run left. [`prompt`], [`interrupt`]: a person's word before and after.
 //! - [`store`], [`lock`]: the state on disk.
 //! - [`report`]: what is told, to a person ([`show`], [`display`], [`excerpt`], [`style`]) or to a program ([`json`]).
 
@@ -16,6 +16,7 @@ mod failure;
 mod interrupt;
 mod json;
 mod lock;
+mod prompt;
 mod provider;
 mod report;
 mod schedule;

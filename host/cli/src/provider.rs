@@ -35,6 +35,18 @@ impl Provider for Session {
         diff.map_err(|error| format!("its state cannot be compared: {error}"))
     }
 
+    async fn claim(&self, state: &ResourceState) -> Result<(), CheckError> {
+        let (urn, token) = (&state.urn, state.urn.token());
+        let taken = self
+            .tenant
+            .claim(&self.run, urn, token, &state.id, &state.outputs)
+            .await;
+        taken.map_err(|error| match error {
+            SandboxCheckError::Claim(taken) => CheckError::Claim(taken),
+            error => CheckError::Other(format!("its state cannot be used: {error}")),
+        })
+    }
+
     fn preview(&self, token: &str, inputs: &PropertyMap) -> Result<PropertyMap, String> {
         self.tenant.preview(token, inputs).map_err(|error| error.to_string())
     }

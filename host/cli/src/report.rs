@@ -1,7 +1,7 @@
 //! What a command tells: a person as it happens, or a program in one document at the end.
 
 use std::collections::BTreeMap;
-use std::io::Write;
+use std::io::{self, Write};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -21,6 +21,9 @@ use crate::style::{FAINT, HEADING, HINT, WARNING};
 
 /// How wide text is where no terminal says it.
 const WIDTH: u16 = 120;
+
+/// How many errors a person is shown of a file in which everything is wrong.
+const SHOWN_ERRORS: usize = 20;
 
 /// Who listens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,11 +55,17 @@ struct Told {
     /// Where the resources are in the document, by URN and whether they are removed.
     places: BTreeMap<(String, bool), usize>,
     begun: BTreeMap<(Urn, bool), Instant>,
+    /// Why the answer did not reach its reader.
+    unwritten: Option<io::Error>,
+    /// The document was printed.
+    is_over: bool,
 }
 
 /// Prints a line. Nobody who reads it any more is no reason to stop in the midst of a run.
-fn out(line: &str) {
-    let _ = writeln!(anstream::stdout(), "{line}");
+fn out(line: &str) -> io::Result<()> {
+    let mut out = anstream::stdout();
+    writeln!(out, "{line}")?;
+    out.flush()
 }
 
 fn err(line: &str) {
@@ -89,6 +98,8 @@ impl Report {
                 counts: BTreeMap::new(),
                 places: BTreeMap::new(),
                 begun: BTreeMap::new(),
+                unwritten: None,
+                is_over: false,
             }),
         }))
     }
@@ -130,7 +141,8 @@ impl Report {
     /// A line for a person.
     pub fn line(&self, line: impl AsRef<str>) {
         if self.0.listener == Listener::Person {
-            self.0.display.around(|| out(line.as_ref()));
+            // That nobody reads it is no reason to stop.
+            let _ = self.0.display.around(|| out(line.as_ref()));
         }
     }
 
@@ -140,7 +152,10 @@ impl Report {
             Listener::Program => {
                 self.told().document.more.insert(field.to_string(), value);
             }
-            Listener::Person | Listener::QuietPerson => out(text.trim_end_matches('\n')),
+            Listener::Person | Listener::QuietPerson => {
+                let written = out(text.trim_end_matches('\n'));
+                self.told().unwritten = written.err();
+            }
         }
     }
 
@@ -154,6 +169,11 @@ impl Report {
         if self.0.listener != Listener::Program {
             self.0.display.around(|| err(line));
         }
+    }
+
+    /// A list of resources follows, which may be empty.
+    pub fn list(&self) {
+        self.told().document.resources.get_or_insert_default();
     }
 
     /// What is planned.
@@ -354,31 +374,41 @@ impl Report {
     }
 
     /// Tells how the command ended, and gives the exit code.
-    pub fn finish(self, ended: Result<(), Failure>) -> ExitCode {
+    pub fn finish(&self, ended: Result<(), Failure>) -> ExitCode {
         self.0.display.clear();
         let (outcome, code) = match &ended {
             Ok(()) => ("done", 0),
-            Err(Failure { ending, .. }) => {
-                let outcome = match ending {
-                    Ending::Failed => "failed",
-                    Ending::Refused => "refused",
-                    Ending::Interrupted => "interrupted",
-                };
-                (outcome, ending.code())
-            }
+            Err(Failure { ending, .. }) => (ending.name(), ending.code()),
         };
-        for problem in ended.err().into_iter().flat_map(|failure| failure.problems) {
-            self.problem(&problem);
+        let problems = ended.err().map(|failure| failure.problems).unwrap_or_default();
+        let shown = match self.0.listener {
+            Listener::Program => problems.len(),
+            Listener::Person | Listener::QuietPerson => SHOWN_ERRORS,
+        };
+        problems.iter().take(shown).for_each(|problem| self.problem(problem));
+        if problems.len() > shown {
+            self.problem(&Problem::new(format!("and {} more like these", problems.len() - shown)));
         }
-        if self.0.listener == Listener::Program {
-            let mut told = self.told();
-            told.document.outcome = outcome;
-            told.document.seconds = self.0.started.elapsed().as_secs_f64();
-            match serde_json::to_string_pretty(&told.document) {
-                Ok(text) => out(&text),
-                Err(error) => err(&format!("the document cannot be written: {error}")),
+        self.end_document(outcome);
+        match self.told().unwritten.take() {
+            // Who closes a pipe has read enough.
+            Some(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                err(&format!("error: the answer cannot be written: {error}"));
+                ExitCode::from(Ending::Failed.code())
             }
+            _ => ExitCode::from(code),
         }
-        ExitCode::from(code)
+    }
+
+    /// Prints the document, once.
+    pub fn end_document(&self, outcome: &'static str) {
+        let mut told = self.told();
+        if self.0.listener != Listener::Program || std::mem::replace(&mut told.is_over, true) {
+            return;
+        }
+        told.document.outcome = outcome;
+        told.document.seconds = self.0.started.elapsed().as_secs_f64();
+        let written = serde_json::to_string_pretty(&told.document).map_err(io::Error::from);
+        told.unwritten = written.and_then(|text| out(&text)).err();
     }
 }

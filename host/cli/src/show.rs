@@ -73,6 +73,7 @@ fn heading(step: &Step, name_width: usize) -> String {
     let note = match &step.action {
         Action::Import(id) => format!("  adopted: {id}"),
         Action::Forget => "  stays as it is, and is no longer this stack's".to_string(),
+        Action::Replace(_) if step.kept.retain_on_delete => "  the old one stays as it is".to_string(),
         Action::Replace(diff) if diff.delete_before_replace => "  deleted first".to_string(),
         _ => String::new(),
     };

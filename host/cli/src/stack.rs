@@ -115,11 +115,21 @@ pub struct Values {
     pub given: Vec<(String, String)>,
 }
 
+/// Whether the values of a stack file's own keys count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Needs {
+    /// What is declared is looked at.
+    Values,
+    /// Only the provider's configuration is.
+    Settings,
+}
+
 /// Sorts out which key is whose.
 pub fn configuration(
     file: Option<&StackFile>,
     component: &Component,
     given: &[(String, String)],
+    needs: Needs,
 ) -> Result<Values, Failure> {
     let no_file = StackFile::default();
     let file = file.unwrap_or(&no_file);
@@ -138,8 +148,11 @@ pub fn configuration(
         }
     }
     let mut failure = Failure::diagnostics(wrong);
-    let settings = file.config.of_provider(&component.name);
-    let values = file.config.values(&own);
+    let settings = file.config.of_provider(&component.name, &file.name);
+    let values = match needs {
+        Needs::Values => file.config.values(&own),
+        Needs::Settings => Ok(PropertyMap::new()),
+    };
     match (values, settings) {
         (Ok(keys), Ok(settings)) if failure.problems.is_empty() => Ok(Values {
             keys,
@@ -181,8 +194,16 @@ fn unknown_key(key: &str, file: &StackFile, component: &Component) -> Diagnostic
 /// Reads a stack file, and tells the report of it.
 pub fn read(path: &Path, report: &Report) -> Result<StackFile, Failure> {
     let shown = path.display();
-    let text = fs::read_to_string(path);
-    let text = text.map_err(|error| Failure::input(format!("the stack file {shown} cannot be read: {error}")))?;
+    let bytes = fs::read(path);
+    let bytes = bytes.map_err(|error| Failure::input(format!("the stack file {shown} cannot be read: {error}")))?;
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let whole = error
+            .as_bytes()
+            .get(..error.utf8_error().valid_up_to())
+            .unwrap_or_default();
+        let line = 1 + whole.iter().filter(|byte| **byte == b'\n').count();
+        Failure::input(format!("the stack file {shown} is not UTF-8: line {line}")).with_hint("save it as UTF-8")
+    })?;
     report.reads(Source {
         path: shown.to_string(),
         text: text.clone(),

@@ -7,17 +7,21 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use bindery_stack::document::{Replayed, journal_head, journal_line};
+use bindery_stack::document::{Replayed, journal_foot, journal_head, journal_line};
 use bindery_stack::{Change, Deployment, Outcome, Owner, PendingOperation};
 use fail::fail_point;
 use sha2::{Digest, Sha256};
 use tokio::task::block_in_place;
 
-use crate::failure::Failure;
-use crate::lock::Lock;
+use crate::failure::{Failure, Problem};
+use crate::lock::{self, Lock};
+use crate::report::Report;
 
 /// How many backups are kept.
 const BACKUPS: usize = 10;
+
+/// How the name of a file starts that is not written to its end.
+const TEMPORARY: &str = ".writing-";
 
 /// Where a stack's files are. What was made on emulated services has a state of its own: it says nothing of the real ones.
 #[derive(Debug, Clone)]
@@ -69,7 +73,17 @@ impl Paths {
     }
 
     fn read(&self, owner: &Owner) -> Result<Loaded, Failure> {
-        let text = self.text(&self.state())?;
+        let text = match bytes(&self.state())?.map(String::from_utf8) {
+            None => None,
+            Some(Ok(text)) => Some(text),
+            Some(Err(error)) => {
+                let shown = self.state();
+                return Err(Failure::run(format!(
+                    "the state {} cannot be used: {error}",
+                    shown.display()
+                )));
+            }
+        };
         let unusable = |error: bindery_stack::document::StateError| {
             Failure::run(format!("the state {} cannot be used: {error}", self.state().display())).with_hint(format!(
                 "nothing was changed; copies of earlier states are in {}",
@@ -80,7 +94,7 @@ impl Paths {
             Some(text) => Deployment::parse(text, owner).map_err(unusable)?,
             None => Deployment::default(),
         };
-        let journal = match self.text(&self.journal())? {
+        let journal = match bytes(&self.journal())? {
             Some(journal) => {
                 let after = digest(text.as_deref().unwrap_or_default());
                 Some(deployment.replay(&journal, &after, owner).map_err(unusable)?)
@@ -94,16 +108,66 @@ impl Paths {
         })
     }
 
-    fn text(&self, path: &Path) -> Result<Option<String>, Failure> {
-        match fs::read_to_string(path) {
-            Ok(text) => Ok(Some(text)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(Failure::run(format!(
-                "the state {} cannot be read: {error}",
-                path.display()
-            ))),
+    /// Who works on the stack at this moment.
+    pub fn holder(&self) -> Option<String> {
+        lock::holder(&self.folder.join("lock"))
+    }
+
+    /// What is left of writes that never came to their end, and journals beyond those that are kept.
+    fn clean(&self) -> io::Result<()> {
+        for folder in [self.folder.clone(), self.backups()] {
+            for path in files(&folder)? {
+                if path
+                    .file_name()
+                    .is_some_and(|name| name.to_string_lossy().starts_with(TEMPORARY))
+                {
+                    fs::remove_file(path)?;
+                }
+            }
+        }
+        prune(&self.backups(), "journal", BACKUPS)
+    }
+}
+
+fn bytes(path: &Path) -> Result<Option<Vec<u8>>, Failure> {
+    match fs::read(path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Failure::run(format!(
+            "the state {} cannot be read: {error}",
+            path.display()
+        ))),
+    }
+}
+
+/// The files of a folder, sorted by name; none where there is no such folder.
+fn files(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let mut files = Vec::new();
+    for entry in entries {
+        let path = entry?.path();
+        if path.is_file() {
+            files.push(path);
         }
     }
+    files.sort();
+    Ok(files)
+}
+
+/// Keeps the last files of an ending.
+fn prune(folder: &Path, extension: &str, kept: usize) -> io::Result<()> {
+    let files = files(folder)?;
+    let found = files
+        .iter()
+        .filter(|path| path.extension().is_some_and(|found| found == extension));
+    for old in found.rev().skip(kept) {
+        fs::remove_file(old)?;
+    }
+    Ok(())
 }
 
 /// A stack's state, which this process alone works on.
@@ -141,7 +205,7 @@ struct Journal {
 impl Store {
     /// Opens a stack's state for a command that writes it: what an earlier run left in its journal is put into the document,
     /// and that is copied.
-    pub fn open(paths: Paths, owner: Owner, command: &str) -> Result<Self, Failure> {
+    pub fn open(paths: Paths, owner: Owner, command: &str, report: &Report) -> Result<Self, Failure> {
         fs::create_dir_all(&paths.folder)
             .map_err(|error| Failure::run(format!("{} cannot be made: {error}", paths.folder.display())))?;
         let lock = Lock::take(&paths.folder.join("lock"), &paths.stack, command)?;
@@ -151,12 +215,20 @@ impl Store {
             journal,
         } = paths.read(&owner)?;
         let prepare = || -> io::Result<Option<String>> {
+            paths.clean()?;
             match journal {
-                // Nothing that it says happened to this state: somebody put another in its place.
+                // Somebody put another state in the place of the one that it follows.
                 Some(Replayed::Foreign) => {
                     fs::create_dir_all(paths.backups())?;
-                    fs::rename(paths.journal(), paths.backups().join(format!("{}.journal", now())))?;
+                    let aside = paths.backups().join(format!("{}.journal", now()));
+                    fs::rename(paths.journal(), &aside)?;
+                    let message = format!(
+                        "what an interrupted run did after another state is not part of this one; it is put aside as {}",
+                        aside.display()
+                    );
+                    report.warn(&Problem::new(message));
                 }
+                Some(Replayed::Included) => fs::remove_file(paths.journal())?,
                 Some(_) => {
                     let whole = deployment.to_text(&owner)?;
                     replace_file(&paths.state(), whole.as_bytes())?;
@@ -257,7 +329,12 @@ impl Store {
             held.deployment.time = jiff::Timestamp::now().to_string();
             held.deployment.to_text(&self.owner)?
         };
+        let foot = journal_foot(&digest(&text))?;
         block_in_place(|| {
+            if let Some(file) = &mut journal.file {
+                file.write_all(foot.as_bytes())?;
+                file.sync_data()?;
+            }
             replace_file(&self.paths.state(), text.as_bytes())?;
             fail_point!("closed", |_| std::process::abort());
             fs::remove_file(self.paths.journal())
@@ -292,8 +369,8 @@ impl Journal {
         }
         if let Some(file) = &mut self.file {
             fail_point!("half-append", |_| {
-                let half = lines.get(..lines.len() / 2).unwrap_or_default();
-                let _ = file.write_all(half.as_bytes());
+                let half = lines.as_bytes().get(..lines.len() / 2).unwrap_or_default();
+                let _ = file.write_all(half);
                 std::process::abort()
             });
             file.write_all(lines.as_bytes())?;
@@ -317,30 +394,33 @@ fn now() -> String {
 fn back_up(paths: &Paths, text: &str) -> io::Result<()> {
     let folder = paths.backups();
     fs::create_dir_all(&folder)?;
-    let mut known = Vec::new();
-    for entry in fs::read_dir(&folder)? {
-        let path = entry?.path();
-        if path.extension().is_some_and(|extension| extension == "json") {
-            known.push(path);
-        }
-    }
-    known.sort();
-    if let Some(last) = known.last()
+    let known = files(&folder)?;
+    let last = known
+        .iter()
+        .rfind(|path| path.extension().is_some_and(|extension| extension == "json"));
+    if let Some(last) = last
         && fs::read_to_string(last).is_ok_and(|last| last == text)
     {
         return Ok(());
     }
-    replace_file(&folder.join(format!("{}.json", now())), text.as_bytes())?;
-    for old in known.iter().rev().skip(BACKUPS - 1) {
-        fs::remove_file(old)?;
-    }
-    Ok(())
+    // Also where the clock went back, the newest stands last.
+    let stem = last
+        .and_then(|last| last.file_stem())
+        .map(|stem| stem.to_string_lossy().into_owned());
+    let name = match stem {
+        Some(stem) if stem >= now() => format!("{stem}~"),
+        _ => now(),
+    };
+    replace_file(&folder.join(format!("{name}.json")), text.as_bytes())?;
+    prune(&folder, "json", BACKUPS)
 }
 
 /// Puts a file in the place of another, whole or not at all.
 fn replace_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    // A link stays one: what it leads to is replaced.
+    let path = &path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
     let folder = path.parent().unwrap_or_else(|| Path::new("."));
-    let mut new = tempfile::NamedTempFile::new_in(folder)?;
+    let mut new = tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(folder)?;
     fail_point!("half-replaced", |_| {
         let _ = new.write_all(bytes.get(..bytes.len() / 2).unwrap_or_default());
         std::process::abort()

@@ -45,7 +45,9 @@ impl Origin {
             && url.query().is_none()
             && url.fragment().is_none();
         if !is_bare {
-            return Err(form());
+            // What stands beside an origin may be a password.
+            let origin = Self::of(&url).ok_or_else(form)?;
+            return Err(OriginError::Form(format!("{origin}/…")));
         }
         let origin = Self::of(&url).ok_or_else(form)?;
         if origin.scheme == Scheme::Http && !origin.is_loopback() {

@@ -170,6 +170,32 @@ impl Tenant {
         Ok(checked)
     }
 
+    /// What an existing resource occupies.
+    ///
+    /// # Errors
+    /// When the state is not one of this resource type.
+    pub async fn footprint(&self, token: &str, id: &str, outputs: &PropertyMap) -> Result<Footprint, CallError> {
+        let ty = self.resource_type(token)?;
+        self.footprint_of(ty, &lower_state(ty, id, outputs)?).await
+    }
+
+    /// Takes the claim of an existing resource that stays as it is, for the run.
+    ///
+    /// # Errors
+    /// Who has it, or that the state is not one of this resource type.
+    pub async fn claim(
+        &self,
+        run: &Run,
+        urn: &Urn,
+        token: &str,
+        id: &str,
+        outputs: &PropertyMap,
+    ) -> Result<(), CheckError> {
+        let footprint = self.footprint(token, id, outputs).await?;
+        let mut claims = run.claims.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(claims.take(&footprint.claim, urn)?)
+    }
+
     /// What would change between what exists and checked inputs.
     ///
     /// # Errors

@@ -5,7 +5,7 @@ use indexmap::IndexMap;
 
 use crate::diagnostic::{Diagnostic, Position};
 use crate::reader::{Reader, find};
-use crate::yaml::{Entry, Node, NodeValue};
+use crate::yaml::{EXACT, Entry, Node, NodeValue};
 
 /// What a stack file says of configuration.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -25,6 +25,8 @@ pub struct ConfigKey {
     pub ty: Option<ConfigType>,
     /// Its value where none is given.
     pub default: Option<Value>,
+    /// It is written with the project's name before it, which may be the provider's name too.
+    pub has_namespace: bool,
 }
 
 /// A key that the file sets for a provider.
@@ -88,11 +90,11 @@ impl ConfigType {
     fn accepts(&self, value: &Value) -> bool {
         match (self, value) {
             (Self::String, Value::String(_))
-            | (Self::Number, Value::Number(_))
             | (Self::Boolean, Value::Bool(_))
             | (Self::Object, Value::Object(_))
             | (Self::Array(None), Value::List(_)) => true,
-            (Self::Integer, Value::Number(number)) => number.fract() == 0.0,
+            (Self::Number, Value::Number(number)) => number.fract() != 0.0 || number.abs() < EXACT,
+            (Self::Integer, Value::Number(number)) => number.fract() == 0.0 && number.abs() < EXACT,
             (Self::Array(Some(ty)), Value::List(items)) => items.iter().all(|item| ty.accepts(item)),
             _ => false,
         }
@@ -121,7 +123,10 @@ impl Config {
                 Some((namespace, key)) => config.settings.extend(setting(reader, entry, namespace, key)),
                 None => {
                     let key = entry.key.split_once(':').map_or(entry.key.as_str(), |(_, key)| key);
-                    let declared = config_key(reader, entry);
+                    let declared = ConfigKey {
+                        has_namespace: entry.key.contains(':'),
+                        ..config_key(reader, entry)
+                    };
                     if config.keys.insert(key.to_string(), declared).is_some() {
                         reader.say(entry.position, format!("the key `{key}` is declared twice"));
                     }
@@ -164,7 +169,7 @@ impl Config {
     ///
     /// # Errors
     /// Keys of other providers, which nothing here would read.
-    pub fn of_provider(&self, name: &str) -> Result<PropertyMap, Vec<Diagnostic>> {
+    pub fn of_provider(&self, name: &str, project: &str) -> Result<PropertyMap, Vec<Diagnostic>> {
         let other = |setting: &&ProviderSetting| setting.namespace != name;
         let wrong = self.settings.iter().filter(other).map(|setting| {
             let ProviderSetting { namespace, key, .. } = setting;
@@ -179,11 +184,14 @@ impl Config {
         if !wrong.is_empty() {
             return Err(wrong);
         }
-        Ok(self
+        let settings = self
             .settings
             .iter()
-            .map(|setting| (setting.key.clone(), setting.value.clone()))
-            .collect())
+            .map(|setting| (setting.key.clone(), setting.value.clone()));
+        // In a project of the provider's own name, a key that is written with that name is both's.
+        let shared = self.keys.iter().filter(|(_, key)| project == name && key.has_namespace);
+        let shared = shared.filter_map(|(name, key)| Some((name.clone(), key.default.clone()?)));
+        Ok(settings.chain(shared).collect())
     }
 }
 
@@ -237,6 +245,7 @@ fn config_key(reader: &mut Reader, entry: &Entry) -> ConfigKey {
             position: entry.position,
             ty: None,
             default: plain(reader, &entry.node, &entry.key).filter(|value| *value != Value::Null),
+            has_namespace: false,
         };
     };
     reader.known_keys(fields, &KEY, &PULUMI_KEY, "a configuration key");
@@ -272,6 +281,7 @@ fn config_key(reader: &mut Reader, entry: &Entry) -> ConfigKey {
         position: entry.position,
         ty,
         default,
+        has_namespace: false,
     }
 }
 
@@ -367,7 +377,7 @@ bindery:region: r
             r#"{"count": 3, "name": "x", "list": ["b"], "older": [1], "flag": false, "needed": "7"}"#
         );
         assert_eq!(
-            Value::Object(config.of_provider("bindery").unwrap()).to_string(),
+            Value::Object(config.of_provider("bindery", "p").unwrap()).to_string(),
             r#"{"project": "q", "region": "r"}"#
         );
     }
@@ -388,7 +398,9 @@ bindery:region: r
                 "7:1: the configuration key `needed` has no value",
             ]
         );
-        let wrong = read(KEYS).unwrap().of_provider("acme").unwrap_err();
+        let own = read("p:project: q\nother: r").unwrap().of_provider("p", "p").unwrap();
+        assert_eq!(Value::Object(own).to_string(), r#"{"project": "q"}"#);
+        let wrong = read(KEYS).unwrap().of_provider("acme", "p").unwrap_err();
         assert!(
             wrong[0]
                 .message

@@ -129,6 +129,10 @@ struct WireResource {
     retain_on_delete: bool,
     #[serde(default, rename = "importID", skip_serializing_if = "Option::is_none")]
     import_id: Option<String>,
+    #[serde(default, skip_serializing)]
+    pending_replacement: bool,
+    #[serde(default, skip_serializing)]
+    taint: bool,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
@@ -153,6 +157,8 @@ enum Line {
     Rename(Vec<(String, String)>),
     Configure(Map<String, serde_json::Value>),
     Export(Map<String, serde_json::Value>),
+    /// The last: the digest of the document that all of this has become.
+    Became(String),
 }
 
 #[derive(Serialize, Deserialize)]
@@ -199,6 +205,8 @@ pub enum Replayed {
     Torn,
     /// It follows another document: nothing was replayed.
     Foreign,
+    /// All that it says is in the document already.
+    Included,
 }
 
 impl Deployment {
@@ -224,6 +232,7 @@ impl Deployment {
             time: body.manifest.time,
             ..Self::default()
         };
+        let mut provider_id: Option<String> = None;
         for resource in body.resources {
             if resource.token == "pulumi:pulumi:Stack" {
                 owned(&resource, owner)?;
@@ -236,10 +245,24 @@ impl Deployment {
                         expected: owner.provider.clone(),
                     });
                 }
+                let reference = format!("{}::{}", resource.urn, resource.id);
+                if provider_id.replace(reference).is_some() {
+                    return Err(StateError::Resource {
+                        urn: resource.urn,
+                        reason: "it is a second provider, which only Pulumi can use: use Pulumi for this stack",
+                    });
+                }
                 deployment.config = properties(resource.inputs);
                 deployment.config.shift_remove("version");
                 deployment.config.shift_remove("__internal");
             } else {
+                let is_others = provider_id.as_ref().is_some_and(|id| *id != resource.provider);
+                if is_others && !resource.provider.is_empty() {
+                    return Err(StateError::Resource {
+                        urn: resource.urn,
+                        reason: "it is of another provider than the state's, which only Pulumi can use: use Pulumi for this stack",
+                    });
+                }
                 let resource = read(resource, owner)?;
                 let is_known = match resource.delete {
                     true => deployment
@@ -295,15 +318,21 @@ impl Deployment {
     ///
     /// # Errors
     /// When a line in the midst of it cannot be read.
-    pub fn replay(&mut self, journal: &str, after: &str, owner: &Owner) -> Result<Replayed, StateError> {
-        let lines: Vec<&str> = journal.split_inclusive('\n').collect();
+    pub fn replay(&mut self, journal: &[u8], after: &str, owner: &Owner) -> Result<Replayed, StateError> {
+        let lines: Vec<&[u8]> = journal.split_inclusive(|byte| *byte == b'\n').collect();
+        if let Some(last) = lines.last()
+            && let Ok(Line::Became(digest)) = serde_json::from_slice(last)
+            && digest == after
+        {
+            return Ok(Replayed::Included);
+        }
         for (index, text) in lines.iter().enumerate() {
             let damaged = |reason: String| StateError::Journal {
                 line: index + 1,
                 reason,
             };
-            let line: Line = match serde_json::from_str(text) {
-                Ok(line) if text.ends_with('\n') => line,
+            let line: Line = match serde_json::from_slice(text) {
+                Ok(line) if text.ends_with(b"\n") => line,
                 _ if index + 1 == lines.len() => return Ok(Replayed::Torn),
                 Ok(_) => return Err(damaged("it has no end".to_string())),
                 Err(error) => return Err(damaged(error.to_string())),
@@ -325,6 +354,14 @@ impl Deployment {
 /// When it has no JSON.
 pub fn journal_head(after: &str) -> Result<String, serde_json::Error> {
     Ok(serde_json::to_string(&Line::After(after.to_string()))? + "\n")
+}
+
+/// The last line of a journal, which says the digest of the document that it has become.
+///
+/// # Errors
+/// When it has no JSON.
+pub fn journal_foot(became: &str) -> Result<String, serde_json::Error> {
+    Ok(serde_json::to_string(&Line::Became(became.to_string()))? + "\n")
 }
 
 /// A change as a line of a journal.
@@ -379,8 +416,8 @@ fn read_line(line: Line, owner: &Owner) -> Result<Change, StateError> {
         }
         Line::Configure(config) => Change::Configure(properties(config)),
         Line::Export(outputs) => Change::Export(properties(outputs)),
-        // Only the first line is one, and the caller has read that.
-        Line::After(_) => Change::Rename(Vec::new()),
+        // They say which documents the changes are between, and change nothing.
+        Line::After(_) | Line::Became(_) => Change::Rename(Vec::new()),
     })
 }
 
@@ -425,6 +462,9 @@ fn read(resource: WireResource, owner: &Owner) -> Result<ResourceState, StateErr
             "it is external, which only Pulumi reads: use Pulumi for this stack",
         ));
     }
+    if resource.pending_replacement || resource.taint {
+        return Err(bad("Pulumi is about to replace it: let `pulumi up` do that first"));
+    }
     if !resource.custom {
         return Err(bad("it is a component resource, which a stack file cannot declare"));
     }
@@ -467,6 +507,8 @@ fn write(resource: &ResourceState, owner: &Owner) -> WireResource {
         external: false,
         retain_on_delete: resource.retain_on_delete,
         import_id: resource.import_id.clone(),
+        pending_replacement: false,
+        taint: false,
     }
 }
 
@@ -519,7 +561,7 @@ mod tests {
         ResourceState {
             urn: Urn::new("dev", "grants", "bindery:compute/v1:X", name),
             id: format!("id-{name}"),
-            inputs: PropertyMap::from_iter([("member".to_string(), Value::from("user:a@b.c"))]),
+            inputs: PropertyMap::from_iter([("member".to_string(), Value::from("user:ä@b.c"))]),
             outputs: PropertyMap::from_iter([("etag".to_string(), Value::from("BwX="))]),
             dependencies: Vec::new(),
             delete: false,
@@ -635,11 +677,29 @@ mod tests {
             expected.apply(change);
         }
         let mut replayed = deployment();
-        assert_eq!(replayed.replay(&journal, "digest", &owner()).unwrap(), Replayed::Whole);
+        assert_eq!(
+            replayed.replay(journal.as_bytes(), "digest", &owner()).unwrap(),
+            Replayed::Whole
+        );
         assert_eq!(replayed, expected);
         let mut other = deployment();
-        assert_eq!(other.replay(&journal, "another", &owner()).unwrap(), Replayed::Foreign);
+        let before = journal.clone();
+        assert_eq!(
+            other.replay(before.as_bytes(), "another", &owner()).unwrap(),
+            Replayed::Foreign
+        );
         assert_eq!(other, deployment());
+        journal += &journal_foot("another").unwrap();
+        assert_eq!(
+            other.replay(journal.as_bytes(), "another", &owner()).unwrap(),
+            Replayed::Included
+        );
+        assert_eq!(other, deployment());
+        assert_eq!(
+            other.replay(journal.as_bytes(), "digest", &owner()).unwrap(),
+            Replayed::Whole
+        );
+        assert_eq!(other, expected);
     }
 
     #[test]
@@ -653,14 +713,14 @@ mod tests {
             states.push(next);
         }
         for end in 0..journal.len() {
-            let cut = &journal[..end];
+            let cut = &journal.as_bytes()[..end];
             let mut replayed = deployment();
             replayed.replay(cut, "digest", &owner()).unwrap();
-            let whole = cut.matches('\n').count().saturating_sub(1);
+            let whole = cut.iter().filter(|byte| **byte == b'\n').count().saturating_sub(1);
             assert_eq!(replayed, states[whole], "cut at {end}");
         }
         let damaged = journal.replacen("\"begin\"", "\"bgein\"", 1);
-        let error = deployment().replay(&damaged, "digest", &owner()).unwrap_err();
+        let error = deployment().replay(damaged.as_bytes(), "digest", &owner()).unwrap_err();
         assert!(error.to_string().contains("damaged at line 3"), "{error}");
     }
 }

@@ -9,9 +9,22 @@ use bindery_resource::{PropertyMap, PropertyPath, Urn, Value, nearest};
 use crate::diagnostic::{Diagnostic, Position};
 use crate::expression::{Expression, ExpressionKind, Part, Reference};
 use crate::file::StackFile;
+use crate::reader::USE_PULUMI;
 
 /// How much one value may come to, in bytes of text and entries: references can double each other's size.
 const LARGEST_VALUE: usize = 4 << 20;
+
+/// How deep a value may be nested, whatever it refers to: as deep as a file may be, and as its state can be read back.
+const DEEPEST: usize = crate::yaml::DEEPEST;
+
+/// What one value may still come to.
+#[derive(Debug, Clone, Copy)]
+struct Room {
+    /// Bytes of text and entries.
+    left: usize,
+    /// How deep inside the value this is.
+    depth: usize,
+}
 
 /// A resource as others refer to it.
 #[derive(Debug, Clone, PartialEq)]
@@ -61,28 +74,39 @@ impl Scope {
     /// # Errors
     /// The first reference in it that leads nowhere, with its place.
     pub fn evaluate(&mut self, file: &StackFile, expression: &Expression) -> Result<Value, Diagnostic> {
-        let mut left = LARGEST_VALUE;
-        self.value(file, expression, &mut left)
+        let mut room = Room {
+            left: LARGEST_VALUE,
+            depth: 0,
+        };
+        self.value(file, expression, &mut room)
     }
 
-    fn value(&mut self, file: &StackFile, expression: &Expression, left: &mut usize) -> Result<Value, Diagnostic> {
+    fn value(&mut self, file: &StackFile, expression: &Expression, room: &mut Room) -> Result<Value, Diagnostic> {
         let position = expression.position;
         match &expression.kind {
             ExpressionKind::Literal(value) => {
-                spend(left, size(value), position)?;
+                spend(room, size(value), position)?;
                 Ok(value.clone())
             }
-            ExpressionKind::Reference(reference) => self.reference(file, reference, position, left),
-            ExpressionKind::Template(parts) => self.text(file, parts, position, left),
+            ExpressionKind::Reference(reference) => self.reference(file, reference, position, room),
+            ExpressionKind::Template(parts) => self.text(file, parts, position, room),
             ExpressionKind::List(items) => {
-                let items = items.iter().map(|item| self.value(file, item, left));
-                Ok(Value::List(items.collect::<Result<_, _>>()?))
+                room.enter(position)?;
+                let values = items
+                    .iter()
+                    .map(|item| self.value(file, item, room))
+                    .collect::<Result<_, _>>()?;
+                room.depth -= 1;
+                Ok(Value::List(values))
             }
             ExpressionKind::Map(fields) => {
-                let fields = fields
-                    .iter()
-                    .map(|field| Ok((field.key.clone(), self.value(file, &field.value, left)?)));
-                Ok(Value::Object(fields.collect::<Result<_, _>>()?))
+                room.enter(position)?;
+                let mut values = PropertyMap::new();
+                for field in fields {
+                    values.insert(field.key.clone(), self.value(file, &field.value, room)?);
+                }
+                room.depth -= 1;
+                Ok(Value::Object(values))
             }
         }
     }
@@ -92,17 +116,17 @@ impl Scope {
         file: &StackFile,
         parts: &[Part],
         position: Position,
-        left: &mut usize,
+        room: &mut Room,
     ) -> Result<Value, Diagnostic> {
         let mut text = String::new();
         let mut is_known = true;
         for part in parts {
             match part {
                 Part::Text(plain) => {
-                    spend(left, plain.len(), position)?;
+                    spend(room, plain.len(), position)?;
                     text.push_str(plain);
                 }
-                Part::Reference(reference) => match self.reference(file, reference, position, left)? {
+                Part::Reference(reference) => match self.reference(file, reference, position, room)? {
                     Value::String(value) => text.push_str(&value),
                     value @ (Value::Number(_) | Value::Bool(_)) => text.push_str(&value.to_string()),
                     Value::Unknown => is_known = false,
@@ -122,28 +146,34 @@ impl Scope {
         file: &StackFile,
         reference: &Reference,
         position: Position,
-        left: &mut usize,
+        room: &mut Room,
     ) -> Result<Value, Diagnostic> {
         let name = reference.name.as_str();
         let path = reference.path.as_slice();
         if let Some(variable) = file.variables.get(name)
             && !self.variables.contains_key(name)
         {
-            let value = self.value(file, &variable.value, left)?;
+            let value = self.value(file, &variable.value, room)?;
             if value.has_unknown() {
-                return inside(&value, path, reference, position, left);
+                return inside(&value, path, reference, position, room);
             }
             self.variables.insert(name.to_string(), value);
         }
         if let Some(value) = self.variables.get(name).or_else(|| self.config.get(name)) {
-            return inside(value, path, reference, position, left);
+            return inside(value, path, reference, position, room);
         }
         if name == "pulumi" {
+            if let Some(Segment::Key(key)) = path.first()
+                && ["cwd", "organization", "rootDirectory"].contains(&key.as_str())
+            {
+                let message = format!("`{reference}` is not supported here");
+                return Err(Diagnostic::at(position, message).with_hint(USE_PULUMI));
+            }
             let whole = Value::Object(self.pulumi.clone());
-            return inside(&whole, path, reference, position, left);
+            return inside(&whole, path, reference, position, room);
         }
         match self.resources.get(name) {
-            Some(resource) => of_resource(resource, path, reference, position, left),
+            Some(resource) => of_resource(resource, path, reference, position, room),
             // It is declared, or the file would not have been read, and it comes to be.
             None => Ok(Value::Unknown),
         }
@@ -155,7 +185,7 @@ fn of_resource(
     path: &[Segment],
     reference: &Reference,
     position: Position,
-    left: &mut usize,
+    room: &mut Room,
 ) -> Result<Value, Diagnostic> {
     let Some((Segment::Key(property), path)) = path.split_first() else {
         let message = format!("`{reference}` is a whole resource");
@@ -163,10 +193,10 @@ fn of_resource(
         return Err(Diagnostic::at(position, message).with_hint(hint));
     };
     match property.as_str() {
-        "urn" => inside(&Value::from(resource.urn.as_str()), path, reference, position, left),
-        "id" => inside(&resource.id, path, reference, position, left),
+        "urn" => inside(&Value::from(resource.urn.as_str()), path, reference, position, room),
+        "id" => inside(&resource.id, path, reference, position, room),
         property => match resource.outputs.get(property) {
-            Some(value) => inside(value, path, reference, position, left),
+            Some(value) => inside(value, path, reference, position, room),
             None if resource.properties.iter().any(|known| known == property) => Ok(Value::Null),
             None => {
                 let message = format!(
@@ -193,7 +223,7 @@ fn inside(
     path: &[Segment],
     reference: &Reference,
     position: Position,
-    left: &mut usize,
+    room: &mut Room,
 ) -> Result<Value, Diagnostic> {
     let mut here = value;
     let mut seen = PropertyPath::property(&reference.name);
@@ -225,7 +255,8 @@ fn inside(
             Segment::Index(index) => seen.index(*index),
         };
     }
-    spend(left, size(here), position)?;
+    spend(room, size(here), position)?;
+    room.is_shallow(depth(here), position)?;
     Ok(here.clone())
 }
 
@@ -238,10 +269,33 @@ fn size(value: &Value) -> usize {
     }
 }
 
-fn spend(left: &mut usize, size: usize, position: Position) -> Result<(), Diagnostic> {
-    match left.checked_sub(size) {
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::List(items) => 1 + items.iter().map(depth).max().unwrap_or_default(),
+        Value::Object(fields) => 1 + fields.values().map(depth).max().unwrap_or_default(),
+        _ => 0,
+    }
+}
+
+impl Room {
+    fn enter(&mut self, position: Position) -> Result<(), Diagnostic> {
+        self.depth += 1;
+        self.is_shallow(0, position)
+    }
+
+    fn is_shallow(&self, more: usize, position: Position) -> Result<(), Diagnostic> {
+        if self.depth + more <= DEEPEST {
+            return Ok(());
+        }
+        let message = format!("with all that it refers to, this value is nested deeper than {DEEPEST} levels");
+        Err(Diagnostic::at(position, message))
+    }
+}
+
+fn spend(room: &mut Room, size: usize, position: Position) -> Result<(), Diagnostic> {
+    match room.left.checked_sub(size) {
         Some(rest) => {
-            *left = rest;
+            room.left = rest;
             Ok(())
         }
         None => {
@@ -344,6 +398,22 @@ resources:
         ] {
             let error = evaluate(text).unwrap_err();
             assert!(error.contains(expected), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn values_that_nest_each_other_end_in_an_error_before_the_state_could_not_be_read_back() {
+        let nested = |inner: &str| format!("{}{inner}{}", "[".repeat(40), "]".repeat(40));
+        let mut text = format!("name: p\nruntime: yaml\nvariables:\n  v0: {}\n", nested("a"));
+        for n in 1..90 {
+            text += &format!("  v{n}: {}\n", nested(&format!("'${{v{}}}'", n - 1)));
+        }
+        let file = StackFile::parse(&text).unwrap();
+        let mut scope = Scope::new(&file, "dev", PropertyMap::new());
+        assert!(scope.evaluate(&file, &file.variables["v0"].value).is_ok());
+        for name in ["v1", "v89"] {
+            let error = scope.evaluate(&file, &file.variables[name].value).unwrap_err();
+            assert!(error.message.contains("nested deeper than"), "{error}");
         }
     }
 

@@ -166,23 +166,22 @@ fn read(reader: &mut Reader, document: &Node) -> StackFile {
 }
 
 fn runtime(reader: &mut Reader, document: &Node, entry: Option<&Entry>) {
-    match entry {
-        None => reader.say(document.position, "`runtime: yaml` is missing"),
-        Some(entry) if !is_yaml_runtime(&entry.node) => {
-            let message = "`runtime` must be `yaml`: other languages run under Pulumi";
-            let diagnostic = Diagnostic::at(entry.node.position, message).with_hint(USE_PULUMI);
-            reader.diagnostics.push(diagnostic);
+    let Some(Entry { node, .. }) = entry else {
+        reader.say(document.position, "`runtime: yaml` is missing");
+        return;
+    };
+    // The form with options.
+    let name = match &node.value {
+        NodeValue::Map(fields) => {
+            reader.known_keys(fields, &["name"], &["options"], "`runtime`");
+            find(fields, "name").map_or(node, |entry| &entry.node)
         }
-        Some(_) => {}
-    }
-}
-
-/// `runtime: yaml`, or the form with options.
-fn is_yaml_runtime(node: &Node) -> bool {
-    match &node.value {
-        NodeValue::String(text) => text == "yaml",
-        NodeValue::Map(entries) => find(entries, "name").is_some_and(|entry| is_yaml_runtime(&entry.node)),
-        _ => false,
+        _ => node,
+    };
+    if name.value != NodeValue::String("yaml".to_string()) {
+        let message = "`runtime` must be `yaml`: other languages run under Pulumi";
+        let diagnostic = Diagnostic::at(name.position, message).with_hint(USE_PULUMI);
+        reader.diagnostics.push(diagnostic);
     }
 }
 

@@ -25,6 +25,12 @@ pub trait Provider {
     /// What would change between a resource and checked inputs.
     fn diff(&self, old: &ResourceState, inputs: &PropertyMap) -> impl Future<Output = Result<Diff, String>> + Send;
 
+    /// Takes the claim of a resource that stays as it is.
+    ///
+    /// # Errors
+    /// When another resource has it.
+    fn claim(&self, state: &ResourceState) -> impl Future<Output = Result<(), CheckError>> + Send;
+
     /// The outputs that a resource will have that is made from checked inputs, as far as they are known beforehand.
     ///
     /// # Errors
@@ -179,18 +185,16 @@ impl Plan {
         let order = deployment.in_order();
         let is_removed = |resource: &ResourceState| targets.include(&resource.urn);
         for resource in order.iter().filter(|resource| is_removed(resource)) {
-            if resource.protect {
+            if resource.protect && !resource.delete {
                 wrong.push(protected(&resource.urn, "destroyed"));
             }
         }
-        for resource in order.iter().filter(|resource| !is_removed(resource)) {
-            let needed = resource.dependencies.iter().filter(|urn| targets.include(urn));
-            for needed in needed.filter(|urn| deployment.resource(urn).is_some()) {
-                let message = format!("`{}` depends on it, and would stay", resource.urn.name());
-                let hint = format!("pass `--target {}` too", resource.urn.name());
-                wrong.push(Diagnostic::of(needed.name(), message).with_hint(hint));
-            }
-        }
+        let removed: HashSet<&Urn> = order
+            .iter()
+            .filter(|state| is_removed(state))
+            .map(|state| &state.urn)
+            .collect();
+        wrong.extend(needed_by_others(deployment, targets, &removed));
         if !wrong.is_empty() {
             return Err(wrong);
         }
@@ -214,8 +218,9 @@ pub async fn plan(request: Request<'_>, provider: &impl Provider) -> Result<Plan
         deployment,
         targets,
     } = request;
-    targets.are_known(Some(file), deployment)?;
+    targets.are_known(Some((file, stack)), deployment)?;
     let renamed = renamed(file, stack, deployment)?;
+    let targets = &targets.renamed(&renamed);
     let new_deployment;
     let deployment = if renamed.is_empty() {
         deployment
@@ -225,6 +230,15 @@ pub async fn plan(request: Request<'_>, provider: &impl Provider) -> Result<Plan
         new_deployment = changed;
         &new_deployment
     };
+    // What stays as it is keeps what it has: a target must not take it.
+    for resource in deployment
+        .resources
+        .values()
+        .filter(|resource| !targets.include(&resource.urn))
+    {
+        let taken = provider.claim(resource).await;
+        taken.map_err(|error| vec![Diagnostic::of(resource.urn.name(), error.to_string())])?;
+    }
     let mut planner = Planner {
         file,
         stack,
@@ -247,6 +261,7 @@ pub async fn plan(request: Request<'_>, provider: &impl Provider) -> Result<Plan
         .values()
         .map(|declaration| urn(file, stack, declaration))
         .collect();
+    let mut removed: HashSet<&Urn> = HashSet::new();
     for resource in deployment.in_order().into_iter().rev() {
         let is_gone = resource.delete || !declared.contains(&resource.urn);
         if is_gone && targets.include(&resource.urn) {
@@ -255,9 +270,17 @@ pub async fn plan(request: Request<'_>, provider: &impl Provider) -> Result<Plan
                     .diagnostics
                     .push(protected(&resource.urn, "deleted, and is no longer declared"));
             }
+            if !resource.delete {
+                removed.insert(&resource.urn);
+            }
             plan.steps.push(Step::removal(resource));
         }
     }
+    planner
+        .diagnostics
+        .extend(needed_by_others(deployment, targets, &removed));
+    // What is no target is renamed another time.
+    plan.renamed.retain(|(_, new)| targets.include(new));
     if planner.diagnostics.is_empty() {
         plan.outputs = outputs(file, &mut planner.scope)?;
         return Ok(plan);
@@ -285,6 +308,23 @@ pub fn outputs(file: &StackFile, scope: &mut Scope) -> Result<PropertyMap, Vec<D
         }
     }
     if wrong.is_empty() { Ok(values) } else { Err(wrong) }
+}
+
+/// What would go though a resource that is no target depends on it.
+fn needed_by_others(deployment: &Deployment, targets: &Targets, removed: &HashSet<&Urn>) -> Vec<Diagnostic> {
+    let mut wrong = Vec::new();
+    for resource in deployment
+        .resources
+        .values()
+        .filter(|resource| !targets.include(&resource.urn))
+    {
+        for needed in resource.dependencies.iter().filter(|urn| removed.contains(urn)) {
+            let message = format!("`{}` depends on it, and would stay", resource.urn.name());
+            let hint = format!("pass `--target {}` too", resource.urn.name());
+            wrong.push(Diagnostic::of(needed.name(), message).with_hint(hint));
+        }
+    }
+    wrong
 }
 
 /// The URN of a declared resource.
@@ -379,24 +419,22 @@ impl Planner<'_> {
             return Err(vec![unknown_type(declaration, &self.types)]);
         };
         let urn = urn(self.file, self.stack, declaration);
+        let old = self.deployment.resource(&urn);
+        if !self.targets.include(&urn) {
+            if let Some(old) = old {
+                self.scope.export(&declaration.name, exists(old, properties));
+            }
+            return Ok(None);
+        }
+        paths_exist(declaration, &properties)?;
         let inputs = inputs(declaration, self.file, &mut self.scope)?;
         let dependency = |name: &String| Some(self::urn(self.file, self.stack, self.file.resources.get(name)?));
         let dependencies: Vec<Urn> = declaration.dependencies.iter().filter_map(dependency).collect();
-        let old = self.deployment.resource(&urn);
         let step = step(declaration, urn, inputs, dependencies, old, provider).await?;
-        let is_touched = self.targets.include(&step.urn);
-        if is_touched {
-            self.needs_exist(declaration, &step)?;
-        }
-        let exported = if is_touched {
-            Some(exported(&step, properties, provider).map_err(|message| vec![at(declaration, message)])?)
-        } else {
-            step.old.as_ref().map(|old| exists(old, properties))
-        };
-        if let Some(exported) = exported {
-            self.scope.export(&declaration.name, exported);
-        }
-        Ok(is_touched.then_some(step))
+        self.needs_exist(declaration, &step)?;
+        let exported = exported(&step, properties, provider).map_err(|message| vec![at(declaration, message)])?;
+        self.scope.export(&declaration.name, exported);
+        Ok(Some(step))
     }
 
     /// What a resource depends on exists, or is made in the same run.
@@ -412,6 +450,30 @@ impl Planner<'_> {
             }
         }
     }
+}
+
+/// The paths of the options lead to properties that there are.
+fn paths_exist(declaration: &ResourceDeclaration, properties: &[String]) -> Result<(), Vec<Diagnostic>> {
+    let options = &declaration.options;
+    let named = options.ignore_changes.iter().map(|path| ("ignoreChanges", path));
+    let named = named.chain(options.replace_on_changes.iter().map(|path| ("replaceOnChanges", path)));
+    let is_unknown = |path: &PropertyPath| {
+        !properties
+            .iter()
+            .any(|property| Some(property.as_str()) == path.first())
+    };
+    let wrong = named.filter(|(_, path)| is_unknown(path)).map(|(option, path)| {
+        let diagnostic = at(
+            declaration,
+            format!("`{option}`: the resource has no property `{path}`"),
+        );
+        match nearest(path.first().unwrap_or_default(), properties.iter().map(String::as_str)) {
+            Some(near) => diagnostic.with_hint(format!("did you mean `{near}`?")),
+            None => diagnostic.with_hint(format!("it has `{}`", properties.join("`, `"))),
+        }
+    });
+    let wrong: Vec<Diagnostic> = wrong.collect();
+    if wrong.is_empty() { Ok(()) } else { Err(wrong) }
 }
 
 fn at(declaration: &ResourceDeclaration, message: String) -> Diagnostic {
@@ -473,9 +535,7 @@ pub async fn step(
 ) -> Result<Step, Vec<Diagnostic>> {
     let options = &declaration.options;
     if let Some(old) = old {
-        for path in &options.ignore_changes {
-            keep(&mut inputs, path.segments(), path.get(&old.inputs));
-        }
+        keep_ignored(declaration, &mut inputs, &old.inputs, &old.outputs);
     }
     let checked = provider.check(&urn, &inputs).await;
     let checked = checked.map_err(|error| check_diagnostics(declaration, error))?;
@@ -496,7 +556,11 @@ pub async fn step(
             let diff = provider.diff(old, &checked.inputs).await;
             let mut diff = diff.map_err(|message| vec![at(declaration, message)])?;
             for change in &mut diff.changes {
-                let is_listed = |path: &PropertyPath| touch(path, &change.path);
+                let is_listed = |path: &PropertyPath| {
+                    // A change of the whole may leave the part as it was.
+                    let is_part = path.segments().len() > change.path.segments().len();
+                    touch(path, &change.path) && !(is_part && path.get(&old.outputs) == path.get(&checked.inputs))
+                };
                 change.replaces |= options.replace_on_changes.iter().any(is_listed);
             }
             diff.delete_before_replace |= options.delete_before_replace;
@@ -522,6 +586,20 @@ pub async fn step(
             import_id: options.import.clone(),
         },
     })
+}
+
+/// Puts what exists in the place of what is declared, where changes are ignored.
+pub fn keep_ignored(
+    declaration: &ResourceDeclaration,
+    inputs: &mut PropertyMap,
+    old_inputs: &PropertyMap,
+    outputs: &PropertyMap,
+) {
+    for path in &declaration.options.ignore_changes {
+        let is_output = path.first().is_some_and(|property| outputs.contains_key(property));
+        let old = path.get(if is_output { outputs } else { old_inputs });
+        keep(inputs, path.segments(), old.filter(|value| **value != Value::Null));
+    }
 }
 
 fn keeps(declaration: &ResourceDeclaration, diff: &Diff) -> Diagnostic {
@@ -676,6 +754,10 @@ mod tests {
             })
         }
 
+        async fn claim(&self, state: &ResourceState) -> Result<(), CheckError> {
+            Ok(self.claims.lock().unwrap().take(&state.id, &state.urn)?)
+        }
+
         fn preview(&self, _: &str, inputs: &PropertyMap) -> Result<PropertyMap, String> {
             let mut outputs = inputs.clone();
             outputs.insert("made".to_string(), Value::Unknown);
@@ -711,7 +793,7 @@ mod tests {
 
     /// One resource to a line: `NAME: PROPERTIES` and, after a `|`, its options.
     fn declare(lines: &[&str]) -> StackFile {
-        let mut text = "name: p\nruntime: yaml\nresources:\n".to_string();
+        let mut text = "name: p\nruntime: yaml\nresources: # each on a line\n".to_string();
         for line in lines {
             let (name, rest) = line.split_once(": ").unwrap();
             let (properties, options) = rest.split_once(" | ").unwrap_or((rest, ""));
@@ -812,7 +894,7 @@ mod tests {
             ("a: key: b, x: 1 | ignoreChanges: [key]", "same a"),
             ("a: key: a | ignoreChanges: [x]", "same a"),
             ("a: key: a, x: 2 | replaceOnChanges: [x]", "replace a"),
-            ("a: key: a, x: 2 | replaceOnChanges: [x.deeper]", "replace a"),
+            ("a: key: a, x: 2 | replaceOnChanges: [x.deeper]", "update a"),
             (
                 "a: key: b, x: 1 | deleteBeforeReplace: true",
                 "replace, deleted first a",
@@ -842,6 +924,59 @@ mod tests {
             error[0].contains("property `key`: a change of this replaces the resource, which is protected"),
             "{error:?}"
         );
+    }
+
+    #[tokio::test]
+    async fn options_name_properties_that_there_are() {
+        let error = wrong(
+            &declare(&["a: key: a | ignoreChanges: [kye]"]),
+            &Deployment::default(),
+            &[],
+        )
+        .await;
+        assert_eq!(
+            error,
+            ["4:3: resource `a`: `ignoreChanges`: the resource has no property `kye`"]
+        );
+    }
+
+    #[tokio::test]
+    async fn what_is_ignored_stays_as_it_was_found() {
+        let found = ResourceState {
+            outputs: state("a", "a", 7.0).outputs,
+            ..state("a", "a", 1.0)
+        };
+        let plan = planned(
+            &declare(&["a: key: a, x: 1 | ignoreChanges: [x]"]),
+            &deployment([found]),
+            &[],
+        )
+        .await
+        .unwrap();
+        assert_eq!(shown(&plan), ["same a"]);
+    }
+
+    #[tokio::test]
+    async fn a_target_takes_nothing_from_what_stays() {
+        let file = declare(&["b: key: a, x: 1", "a: key: new, x: 1"]);
+        let deployment = deployment([state("a", "a", 1.0)]);
+        let error = wrong(&file, &deployment, &["b"]).await;
+        assert!(error[0].contains("`a` and `b` both declare `a`"), "{error:?}");
+        assert_eq!(
+            shown(&planned(&file, &deployment, &[]).await.unwrap()),
+            ["create b", "replace a"]
+        );
+        // What it depends on does not go without it, and its own new name waits.
+        let needs = ResourceState {
+            dependencies: vec![state("a", "a", 1.0).urn],
+            ..state("n", "n", 1.0)
+        };
+        let with = self::deployment([state("a", "a", 1.0), needs]);
+        let error = wrong(&declare(&[]), &with, &["a"]).await;
+        assert_eq!(error, ["resource `a`: `n` depends on it, and would stay"]);
+        let renaming = declare(&["m: key: n, x: 1 | aliases: [{name: n}]", "a: key: a, x: 1"]);
+        assert_eq!(planned(&renaming, &with, &["a"]).await.unwrap().renamed, []);
+        assert_eq!(planned(&renaming, &with, &["n"]).await.unwrap().renamed.len(), 1);
     }
 
     #[tokio::test]

@@ -154,12 +154,25 @@ impl Deployment {
         match change {
             Change::Begin(operation) => self.pending_operations.push(operation),
             Change::End(ended, outcome) => {
-                self.pending_operations.retain(|operation| !operation.is(&ended));
+                // Only the one that has ended: an earlier one of the same kind may still be unsettled.
+                if let Some(index) = self
+                    .pending_operations
+                    .iter()
+                    .rposition(|operation| operation.is(&ended))
+                {
+                    self.pending_operations.remove(index);
+                }
                 match outcome {
                     Outcome::Nothing => {}
                     Outcome::Made(made) => {
                         if let Some(old) = self.resources.remove(&made.urn) {
-                            self.put(ResourceState { delete: true, ..old });
+                            // How it goes is for the new declaration to say.
+                            self.put(ResourceState {
+                                delete: true,
+                                protect: false,
+                                retain_on_delete: made.retain_on_delete,
+                                ..old
+                            });
                         }
                         self.put(made);
                     }

@@ -33,27 +33,51 @@ impl Targets {
         self.named.is_empty() || self.named.contains(urn.name()) || self.named.contains(urn.as_str())
     }
 
+    /// The same, where resources have other URNs now: their old names still mean them.
+    pub(crate) fn renamed(&self, renamed: &[(Urn, Urn)]) -> Self {
+        let mut named = self.named.clone();
+        for (_, new) in renamed.iter().filter(|(old, _)| !self.is_all() && self.include(old)) {
+            named.insert(new.to_string());
+        }
+        Self { named }
+    }
+
     /// Each one is a resource that is declared or exists.
-    pub(crate) fn are_known(&self, file: Option<&StackFile>, deployment: &Deployment) -> Result<(), Vec<Diagnostic>> {
-        let existing: BTreeSet<&Urn> = deployment.all().map(|resource| &resource.urn).collect();
-        let declared = file
-            .map(|file| file.resources.keys().map(String::as_str))
-            .into_iter()
-            .flatten();
-        let names: BTreeSet<&str> = declared.chain(existing.iter().map(|urn| urn.name())).collect();
-        let is_known = |target: &&String| {
-            names.contains(target.as_str()) || Urn::parse(target).is_some_and(|urn| names.contains(urn.name()))
-        };
-        let unknown = self.named.iter().filter(|target| !is_known(target)).map(|target| {
-            let diagnostic = Diagnostic {
-                resource: None,
-                ..Diagnostic::of("", format!("--target: no resource is named `{target}`"))
-            };
-            match nearest(target, names.iter().copied()) {
-                Some(near) => diagnostic.with_hint(format!("did you mean `{near}`?")),
-                None => diagnostic,
-            }
+    ///
+    /// # Errors
+    /// Those that are not.
+    pub fn are_known(
+        &self,
+        declared: Option<(&StackFile, &str)>,
+        deployment: &Deployment,
+    ) -> Result<(), Vec<Diagnostic>> {
+        let declared = declared.map(|(file, stack)| {
+            let urns = file
+                .resources
+                .values()
+                .map(move |declaration| crate::plan::urn(file, stack, declaration));
+            urns.collect::<Vec<_>>()
         });
+        let declared = declared.unwrap_or_default();
+        let urns: BTreeSet<&Urn> = declared
+            .iter()
+            .chain(deployment.all().map(|resource| &resource.urn))
+            .collect();
+        let names: BTreeSet<&str> = urns.iter().flat_map(|urn| [urn.name(), urn.as_str()]).collect();
+        let unknown = self
+            .named
+            .iter()
+            .filter(|target| !names.contains(target.as_str()))
+            .map(|target| {
+                let diagnostic = Diagnostic {
+                    resource: None,
+                    ..Diagnostic::of("", format!("--target: no resource is named `{target}`"))
+                };
+                match nearest(target, names.iter().copied()) {
+                    Some(near) => diagnostic.with_hint(format!("did you mean `{near}`?")),
+                    None => diagnostic,
+                }
+            });
         let unknown: Vec<Diagnostic> = unknown.collect();
         if unknown.is_empty() { Ok(()) } else { Err(unknown) }
     }

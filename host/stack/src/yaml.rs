@@ -97,7 +97,7 @@ fn to_properties(entries: &[Entry]) -> PropertyMap {
 }
 
 /// How deep values may be nested: far deeper than any stack is, and not so deep that reading it runs out of stack.
-const DEEPEST: usize = 64;
+pub const DEEPEST: usize = 64;
 
 fn is_shallow(text: &str) -> Result<(), Diagnostic> {
     let mut depth = 0_usize;
@@ -124,6 +124,17 @@ fn position(marker: &Marker) -> Position {
     }
 }
 
+/// Up to here every whole number is one that a double holds.
+pub const EXACT: f64 = 9_007_199_254_740_992.0;
+
+fn exact(number: f64, position: Position) -> Result<f64, Diagnostic> {
+    if number.is_finite() && (number.fract() != 0.0 || number.abs() < EXACT) {
+        return Ok(number);
+    }
+    let message = "a number that would lose digits, or is none";
+    Err(Diagnostic::at(position, message).with_hint("write it in quotes"))
+}
+
 fn node(yaml: MarkedYaml<'_>) -> Result<Node, Diagnostic> {
     let position = position(&yaml.span.start);
     let value = match yaml.data {
@@ -131,10 +142,10 @@ fn node(yaml: MarkedYaml<'_>) -> Result<Node, Diagnostic> {
         YamlData::Value(Scalar::Boolean(value)) => NodeValue::Bool(value),
         #[expect(
             clippy::cast_precision_loss,
-            reason = "a property's number is a double; 64-bit integers are strings"
+            reason = "a property's number is a double; what it cannot hold is refused"
         )]
-        YamlData::Value(Scalar::Integer(value)) => NodeValue::Number(value as f64),
-        YamlData::Value(Scalar::FloatingPoint(value)) => NodeValue::Number(value.into_inner()),
+        YamlData::Value(Scalar::Integer(value)) => NodeValue::Number(exact(value as f64, position)?),
+        YamlData::Value(Scalar::FloatingPoint(value)) => NodeValue::Number(exact(value.into_inner(), position)?),
         YamlData::Value(Scalar::String(text)) => NodeValue::String(text.into_owned()),
         YamlData::Representation(text, ..) => NodeValue::String(text.into_owned()),
         YamlData::Sequence(items) => NodeValue::List(items.into_iter().map(node).collect::<Result<_, _>>()?),
@@ -158,6 +169,10 @@ fn entry((key, value): (MarkedYaml<'_>, MarkedYaml<'_>)) -> Result<Entry, Diagno
         YamlData::Value(Scalar::Boolean(value)) => value.to_string(),
         _ => return Err(Diagnostic::at(position, "a key must be text")),
     };
+    if key == "<<" {
+        let diagnostic = Diagnostic::at(position, "merge keys (`<<`) are not supported here");
+        return Err(diagnostic.with_hint("write the keys out; an alias (`*NAME`) can stand for a whole value"));
+    }
     Ok(Entry {
         key,
         position,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bindery_stack::Plan;
+use bindery_stack::{Deployment, Plan, Provider};
 
 use super::{Changing, Kept, Opened, settled};
 use crate::args::Run;
@@ -13,8 +13,20 @@ use crate::report::Report;
 pub async fn destroy(run: &Run, report: &Report) -> Result<(), Failure> {
     let (opened, store) = Opened::to_change(run, Kept::State, "destroy", report).await?;
     report.heading("Destroying");
-    let unsettled = settled(&opened, &store, report).await?;
-    let plan = match store.look(|deployment| Plan::destroy(deployment, &run.selection.targets())) {
+    let unsettled = settled(&opened, run, &store, report).await?;
+    let targets = run.selection.targets();
+    // What stays keeps what it has, also where one that goes is known to have it too.
+    let staying = |deployment: &Deployment| {
+        let staying = deployment
+            .resources
+            .values()
+            .filter(|resource| !targets.include(&resource.urn));
+        staying.cloned().collect::<Vec<_>>()
+    };
+    for resource in store.look(staying) {
+        opened.session.claim(&resource).await.map_err(Failure::run)?;
+    }
+    let plan = match store.look(|deployment| Plan::destroy(deployment, &targets)) {
         Ok(plan) => plan,
         Err(wrong) => {
             store.close().await.map_err(unwritten)?;
@@ -28,6 +40,7 @@ pub async fn destroy(run: &Run, report: &Report) -> Result<(), Failure> {
         session: Arc::new(opened.session),
         store: Arc::new(store),
         unsettled,
+        found: Vec::new(),
         declared: None,
     };
     changing.carry_out(plan).await

@@ -11,11 +11,16 @@ use crate::component;
 use crate::failure::Failure;
 use crate::report::Report;
 use crate::session::{Configuration, Session};
-use crate::stack;
+use crate::stack::{self, Needs};
 use crate::store::Paths;
 
 /// Prints the YAML of a resource that exists.
 pub async fn import(options: &Import, report: &Report) -> Result<(), Failure> {
+    if options.emulate && options.file.is_none() {
+        return Err(
+            Failure::input("`--emulate` needs the stack file whose services are emulated").with_hint("pass `--file`"),
+        );
+    }
     let file = options
         .file
         .as_ref()
@@ -24,7 +29,12 @@ pub async fn import(options: &Import, report: &Report) -> Result<(), Failure> {
     let runtime = component::runtime(report)?;
     let loaded = component::load(&runtime, options.component.as_ref())?;
     let token = token(&loaded.component, &options.token)?;
-    let values = stack::configuration(file.as_ref(), &loaded.component, &options.services.config)?;
+    let values = stack::configuration(
+        file.as_ref(),
+        &loaded.component,
+        &options.services.config,
+        Needs::Settings,
+    )?;
     let policies = match (&file, &options.file) {
         (Some(file), Some(path)) => {
             let name = options.stack.clone().or_else(|| file.settings.stack.clone());

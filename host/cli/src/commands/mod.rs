@@ -9,7 +9,6 @@ mod state;
 mod up;
 
 use std::collections::HashSet;
-use std::io::{self, BufRead, IsTerminal, Write};
 use std::sync::Arc;
 
 use bindery_emulator::{Emulator, Options};
@@ -22,12 +21,13 @@ use crate::apply::{Apply, apply};
 use crate::args::{Arguments, Command, EmulatorOptions, Place, Run, Selection, Services, State};
 use crate::component;
 use crate::failure::{Ending, Failure, unwritten};
-use crate::interrupt::stop_on_interrupt;
+use crate::interrupt::{asked_to_end, stop_on_interrupt};
+use crate::prompt::agreed;
 use crate::report::Report;
 use crate::session::{Configuration, Session};
 use crate::settle::settle;
 use crate::show::Detail;
-use crate::stack::{self, Stack};
+use crate::stack::{self, Needs, Stack};
 use crate::store::Store;
 
 /// Does what a command line asks for.
@@ -87,11 +87,12 @@ enum Kept {
 impl Opened {
     /// Opens a stack for a command that changes nothing.
     async fn to_look(place: &Place, services: &Services, report: &Report) -> Result<Self, Failure> {
+        not_both(place.emulate, services)?;
         let stack = Stack::open(place, report)?;
         let runtime = component::runtime(report)?;
         let loaded = component::load(&runtime, place.component.as_ref())?;
         let owner = stack.owner(&loaded.component);
-        let values = stack::configuration(Some(&stack.file), &loaded.component, &services.config)?;
+        let values = stack::configuration(Some(&stack.file), &loaded.component, &services.config, Needs::Values)?;
         let configuration = Configuration {
             kept: None,
             file: values.settings,
@@ -117,12 +118,17 @@ impl Opened {
         if !run.yes && !report.can_ask() {
             return Err(Failure::input("with `--json` and `--quiet` nobody is asked").with_hint("pass `--yes`"));
         }
+        not_both(place.emulate, services)?;
         let stack = Stack::open(place, report)?;
         let runtime = component::runtime(report)?;
         let loaded = component::load(&runtime, place.component.as_ref())?;
         let owner = stack.owner(&loaded.component);
-        let values = stack::configuration(Some(&stack.file), &loaded.component, &services.config)?;
-        let store = Store::open(stack.paths.clone(), owner.clone(), command)?;
+        let needs = match kept {
+            Kept::File => Needs::Values,
+            Kept::State => Needs::Settings,
+        };
+        let values = stack::configuration(Some(&stack.file), &loaded.component, &services.config, needs)?;
+        let store = Store::open(stack.paths.clone(), owner.clone(), command, report)?;
         let last = store.look(|deployment| deployment.config.clone());
         let policies = stack.paths.policies();
         let configuration = Configuration {
@@ -136,6 +142,7 @@ impl Opened {
         };
         let started = Session::start(&runtime, loaded, configuration).await;
         let session = started.map_err(|failure| stack::in_place(Some(&stack.file), &services.config, failure))?;
+        stop_on_interrupt(&session, report);
         let opened = Self {
             stack,
             owner,
@@ -146,6 +153,14 @@ impl Opened {
     }
 }
 
+/// Emulated services are at no other origin.
+fn not_both(emulate: bool, services: &Services) -> Result<(), Failure> {
+    if emulate && !services.endpoint.is_empty() {
+        return Err(Failure::input("`--emulate` and `--endpoint` exclude each other").with_hint("choose one of them"));
+    }
+    Ok(())
+}
+
 /// A run that changes something, once its plan is made.
 struct Changing<'c> {
     run: &'c Run,
@@ -154,6 +169,8 @@ struct Changing<'c> {
     session: Arc<Session>,
     store: Arc<Store>,
     unsettled: HashSet<Urn>,
+    /// What was found before the plan was made, and is part of the state once that is agreed to.
+    found: Vec<Change>,
     /// The values of the file's keys; none where what is declared does not count.
     declared: Option<PropertyMap>,
 }
@@ -168,20 +185,33 @@ impl Changing<'_> {
             session,
             store,
             unsettled,
+            found,
             declared,
         } = self;
         report.plan(&plan, run.selection.detail());
         let is_settled = unsettled.is_empty();
+        // Also by its new name a resource is left alone.
+        let renamed = plan.renamed.iter().filter(|(old, _)| unsettled.contains(old));
+        let unsettled = renamed
+            .map(|(_, new)| new.clone())
+            .chain(unsettled.iter().cloned())
+            .collect();
         let has_work = !plan.is_empty() || !plan.renamed.is_empty();
-        if has_work && !agreed(run)? {
+        let is_agreed = if has_work {
+            agreed(run, &session.cancel).await
+        } else {
+            Ok(true)
+        };
+        if !matches!(is_agreed, Ok(true)) {
             store.close().await.map_err(unwritten)?;
+            is_agreed?;
             return if is_settled {
                 Ok(())
             } else {
                 Err(Failure::reported(Ending::Failed))
             };
         }
-        let mut changes = Vec::new();
+        let mut changes = found;
         // Also where nothing else changes: a later refresh or destroy goes by it.
         if store.look(|deployment| deployment.config != session.config) {
             changes.push(Change::Configure(session.config.clone()));
@@ -192,7 +222,6 @@ impl Changing<'_> {
         if !changes.is_empty() {
             store.commit(changes).await.map_err(unwritten)?;
         }
-        stop_on_interrupt(&session, report);
         let declared_file = declared.map(|config| (&stack.file, stack.name.as_str(), config));
         let has_outputs = declared_file.is_some();
         let (session, store_too) = (Arc::clone(&session), Arc::clone(&store));
@@ -201,7 +230,7 @@ impl Changing<'_> {
         let mut is_done = apply(&context, plan, stack.parallel(run.parallel)).await;
         if has_outputs {
             match context.outputs() {
-                Ok(outputs) => is_done &= give(&store, report, outputs).await?,
+                Ok(outputs) => give(&store, report, outputs).await?,
                 Err(wrong) => {
                     is_done = false;
                     wrong
@@ -225,10 +254,11 @@ impl Changing<'_> {
     }
 }
 
-/// Keeps and shows what the stack gives to others. What a failure left unknown keeps its last value. True if all is known.
-async fn give(store: &Store, report: &Report, mut outputs: PropertyMap) -> Result<bool, Failure> {
+/// Keeps and shows what the stack gives to others. What is not known, because it was no target or failed, keeps its last
+/// value in the state.
+async fn give(store: &Store, report: &Report, mut outputs: PropertyMap) -> Result<(), Failure> {
+    report.outputs(&outputs);
     let last = store.look(|deployment| deployment.outputs.clone());
-    let is_known = !outputs.values().any(bindery_resource::Value::has_unknown);
     outputs.retain(|name, value| {
         if value.has_unknown()
             && let Some(last) = last.get(name)
@@ -237,19 +267,15 @@ async fn give(store: &Store, report: &Report, mut outputs: PropertyMap) -> Resul
         }
         !value.has_unknown()
     });
-    if outputs != last {
-        store
-            .commit(vec![Change::Export(outputs.clone())])
-            .await
-            .map_err(unwritten)?;
+    if outputs == last {
+        return Ok(());
     }
-    report.outputs(&outputs);
-    Ok(is_known)
+    store.commit(vec![Change::Export(outputs)]).await.map_err(unwritten)
 }
 
 /// Settles what an interrupted run left.
-async fn settled(opened: &Opened, store: &Store, report: &Report) -> Result<HashSet<Urn>, Failure> {
-    settle(&opened.session, store, report).await
+async fn settled(opened: &Opened, run: &Run, store: &Store, report: &Report) -> Result<HashSet<Urn>, Failure> {
+    settle(&opened.session, store, report, opened.stack.parallel(run.parallel)).await
 }
 
 /// Serves the emulator until it is interrupted.
@@ -268,22 +294,7 @@ async fn emulator(options: &EmulatorOptions, report: &Report) -> Result<(), Fail
          --endpoint datamigration={origin} --endpoint networkservices={origin}"
     );
     report.answer(&text, "origin", json!(origin));
-    tokio::signal::ctrl_c().await.map_err(Failure::run)
-}
-
-/// Asks before anything is changed.
-fn agreed(run: &Run) -> Result<bool, Failure> {
-    if run.yes {
-        return Ok(true);
-    }
-    if !io::stdin().is_terminal() {
-        return Err(
-            Failure::input("nobody can be asked here, because the input is not a terminal").with_hint("pass `--yes`"),
-        );
-    }
-    print!("Do this? [y/N] ");
-    io::stdout().flush().map_err(Failure::run)?;
-    let mut answer = String::new();
-    io::stdin().lock().read_line(&mut answer).map_err(Failure::run)?;
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+    report.end_document("done");
+    asked_to_end().await;
+    Ok(())
 }

@@ -11,7 +11,11 @@ pub async fn preview(options: &Preview, report: &Report) -> Result<(), Failure> 
     let deployment = opened.stack.paths.load(&opened.owner)?;
     let plan = opened.plan(&deployment, &options.selection.targets()).await?;
     report.heading("Previewing");
-    for pending in &deployment.pending_operations {
+    let holder = opened.stack.paths.holder();
+    if let Some(holder) = &holder {
+        report.warn(&Problem::new(format!("{holder} works on this stack at this moment")));
+    }
+    for pending in deployment.pending_operations.iter().filter(|_| holder.is_none()) {
         let message = "an earlier run was interrupted while it worked on this: `up` finds out first what became of it";
         report.warn(&Problem::of(&pending.resource.urn, None, message));
     }

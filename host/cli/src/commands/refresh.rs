@@ -6,11 +6,11 @@ use bindery_resource::Diff;
 use bindery_stack::{Change, Provider, ResourceState};
 use futures_util::stream::{self, StreamExt};
 
-use super::{Kept, Opened, agreed, settled};
+use super::{Kept, Opened, settled};
 use crate::args::Run;
 use crate::failure::{Ending, Failure, Problem, unwritten};
-use crate::interrupt::stop_on_interrupt;
 use crate::json;
+use crate::prompt::agreed;
 use crate::report::Report;
 use crate::session::Session;
 use crate::show;
@@ -23,10 +23,13 @@ type Found = Result<Option<ResourceState>, String>;
 pub async fn refresh(run: &Run, report: &Report) -> Result<(), Failure> {
     let (opened, store) = Opened::to_change(run, Kept::State, "refresh", report).await?;
     report.heading("Refreshing");
-    let mut is_done = settled(&opened, &store, report).await?.is_empty();
+    let mut is_done = settled(&opened, run, &store, report).await?.is_empty();
     let session = Arc::new(opened.session);
-    stop_on_interrupt(&session, report);
     let targets = run.selection.targets();
+    report.list();
+    store
+        .look(|deployment| targets.are_known(None, deployment))
+        .map_err(Failure::diagnostics)?;
     let resources = store.look(|deployment| {
         let chosen = deployment
             .in_order()
@@ -35,6 +38,10 @@ pub async fn refresh(run: &Run, report: &Report) -> Result<(), Failure> {
         chosen.cloned().collect::<Vec<_>>()
     });
     let found = read_all(&session, report, &resources, opened.stack.parallel(run.parallel)).await;
+    if session.cancel.is_cancelled() {
+        store.close().await.map_err(unwritten)?;
+        return Err(Failure::reported(Ending::Interrupted));
+    }
     let mut drifted = 0;
     let mut changes = Vec::new();
     for (resource, found) in resources.into_iter().zip(found) {
@@ -72,10 +79,16 @@ pub async fn refresh(run: &Run, report: &Report) -> Result<(), Failure> {
         count => report.line(format!("{count} resources have changed; `up` mends them")),
     }
     // What a person would not call a change, a new etag or another spelling, is noted without a word.
-    if !changes.is_empty() && (drifted == 0 || agreed(run)?) {
+    let is_agreed = if drifted == 0 {
+        Ok(true)
+    } else {
+        agreed(run, &session.cancel).await
+    };
+    if !changes.is_empty() && matches!(is_agreed, Ok(true)) {
         store.commit(changes).await.map_err(unwritten)?;
     }
     store.close().await.map_err(unwritten)?;
+    is_agreed?;
     match is_done {
         true => Ok(()),
         false if session.cancel.is_cancelled() => Err(Failure::reported(Ending::Interrupted)),

@@ -38,6 +38,7 @@ pub fn show(place: &Place, resource: Option<&str>, report: &Report) -> Result<()
         });
     }
     report.heading("State of");
+    report.list();
     let width = chosen
         .iter()
         .map(|state| state.urn.name().chars().count())

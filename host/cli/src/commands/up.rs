@@ -29,7 +29,8 @@ impl Opened {
 
 /// Makes what the stack file declares so.
 pub async fn up(run: &Run, report: &Report) -> Result<(), Failure> {
-    let (opened, store) = Opened::to_change(run, Kept::File, "up", report).await?;
+    let (mut opened, store) = Opened::to_change(run, Kept::File, "up", report).await?;
+    let targets = run.selection.targets();
     let is_interrupted = store.look(|deployment| !deployment.pending_operations.is_empty());
     let is_reconfigured = store.look(|deployment| {
         let exists = !deployment.resources.is_empty();
@@ -37,13 +38,19 @@ pub async fn up(run: &Run, report: &Report) -> Result<(), Failure> {
     });
     if is_interrupted || is_reconfigured {
         // What is wrong with the file is said before anything is asked of a service.
-        opened.plan(&Deployment::default(), &Targets::default()).await?;
+        opened.plan(&store.deployment(), &targets).await?;
+        // That was no more than a look: what it claimed may be another's by the next.
+        opened.session.run = bindery_sandbox::Run::new();
     }
-    let unsettled = settled(&opened, &store, report).await?;
-    if is_reconfigured {
-        read_again(&opened.session, &store, opened.stack.parallel(run.parallel), report).await?;
-    }
-    let plan = match opened.plan(&store.deployment(), &run.selection.targets()).await {
+    let unsettled = settled(&opened, run, &store, report).await?;
+    let found = if is_reconfigured {
+        read_again(&opened.session, &store, opened.stack.parallel(run.parallel), report).await?
+    } else {
+        Vec::new()
+    };
+    let mut deployment = store.deployment();
+    found.iter().for_each(|change| deployment.apply(change.clone()));
+    let plan = match opened.plan(&deployment, &targets).await {
         Ok(plan) => {
             report.heading("Updating");
             plan
@@ -63,13 +70,19 @@ pub async fn up(run: &Run, report: &Report) -> Result<(), Failure> {
         session: Arc::new(session),
         store: Arc::new(store),
         unsettled,
+        found,
         declared: Some(config),
     };
     changing.carry_out(plan).await
 }
 
-/// Under another configuration what exists may mean something else: the state is brought up to it before it is compared.
-async fn read_again(session: &Session, store: &Store, parallel: usize, report: &Report) -> Result<(), Failure> {
+/// Under another configuration what exists may mean something else: it is read before it is compared.
+async fn read_again(
+    session: &Session,
+    store: &Store,
+    parallel: usize,
+    report: &Report,
+) -> Result<Vec<Change>, Failure> {
     report.line("the configuration has changed since the last run: reading what exists");
     let resources = store.look(|deployment| deployment.all().cloned().collect::<Vec<_>>());
     let found = read_all(session, report, &resources, parallel).await;
@@ -82,8 +95,5 @@ async fn read_again(session: &Session, store: &Store, parallel: usize, report: &
             Err(error) => report.warn(&Problem::of(&resource.urn, None, format!("it cannot be read: {error}"))),
         }
     }
-    if changes.is_empty() {
-        return Ok(());
-    }
-    store.commit(changes).await.map_err(unwritten)
+    Ok(changes)
 }

@@ -258,3 +258,63 @@ fn what_cannot_be_settled_holds_up_nothing_else() {
     bench.up().ok();
     assert_eq!(bench.names(), ["a", "b", "c"]);
 }
+
+#[test]
+fn an_operation_that_cannot_be_settled_is_kept_under_its_new_name_too() {
+    let bench = Bench::new();
+    bench.write(&member("m", "roles/a", "user:ann@example.com"));
+    bench.up().ok();
+    // The replacement is made, and nobody hears of it.
+    bench.write(&member("m", "roles/b", "user:ann@example.com"));
+    bench.emulator.set(Settings {
+        hold: Some(bindery_emulator::Hold { request: 2, done: true }),
+        ..Settings::default()
+    });
+    let mut up = bench.spawn_up();
+    assert!((0..400).any(|_| {
+        std::thread::sleep(Duration::from_millis(10));
+        bench.emulator.is_holding()
+    }));
+    up.kill().unwrap();
+    up.wait().unwrap();
+    bench.emulator.set(Settings {
+        denied_targets: [BUCKET.to_string()].into(),
+        ..Settings::default()
+    });
+    let renamed = member("n", "roles/b", "user:ann@example.com") + "    options: {aliases: [{name: m}]}\n";
+    bench.write(&renamed);
+    assert_eq!(bench.up().code, Some(1));
+    bench.emulator.set(Settings::default());
+    bench.write("");
+    bench.up().ok();
+    for role in ["roles/a", "roles/b"] {
+        assert_eq!(bench.members(BUCKET, role), Vec::<String>::new(), "{role} was leaked");
+    }
+}
+
+#[test]
+fn what_is_there_and_not_as_declared_is_said() {
+    let bench = Bench::new();
+    bench.write(&binding("c", "roles/z", &["user:cy@example.com"]));
+    bench.emulator.set(Settings {
+        hold: Some(bindery_emulator::Hold { request: 2, done: true }),
+        ..Settings::default()
+    });
+    let mut up = bench.spawn_up();
+    assert!((0..400).any(|_| {
+        std::thread::sleep(Duration::from_millis(10));
+        bench.emulator.is_holding()
+    }));
+    up.kill().unwrap();
+    up.wait().unwrap();
+    bench.emulator.set(Settings::default());
+    let others = serde_json::json!({"bindings": [{"role": "roles/z", "members": ["user:cy@example.com", "user:x@example.com"]}]});
+    bench.emulator.put_policy(ORIGIN, others);
+    bench.write("");
+    let up = bench.up().ok();
+    assert!(
+        up.err.contains("not as it was declared, and may be the work of others"),
+        "{}",
+        up.err
+    );
+}

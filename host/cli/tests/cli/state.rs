@@ -99,7 +99,12 @@ fn a_journal_of_another_state_is_put_aside() {
     let (bench, _) = applied();
     let journal = folder(&bench).join("state.journal");
     fs::write(&journal, format!("{{\"after\":\"{}\"}}\n", "0".repeat(64))).unwrap();
-    assert!(bench.up().ok().out.contains("1 unchanged"));
+    let up = bench.up().ok();
+    assert!(
+        up.out.contains("1 unchanged") && up.err.contains("it is put aside as"),
+        "{}",
+        up.err
+    );
     assert!(!journal.exists());
     let kept = fs::read_dir(folder(&bench).join("backups")).unwrap();
     let names: Vec<String> = kept
@@ -157,4 +162,26 @@ fn what_cannot_be_written_stops_the_run_before_anything_is_asked_of_a_service() 
     assert!(up.err.contains("state.journal cannot be read"), "{}", up.err);
     assert_eq!(bench.emulator.take_requests(), []);
     assert_eq!(bench.members(BUCKET, "roles/y"), Vec::<String>::new());
+}
+
+#[test]
+fn a_link_to_a_state_stays_a_link() {
+    let (bench, _) = applied();
+    let state = folder(&bench).join("state.json");
+    let real = bench.file().with_file_name("elsewhere.json");
+    fs::rename(&state, &real).unwrap();
+    std::os::unix::fs::symlink(&real, &state).unwrap();
+    bench.write(&member("a", "roles/y", "user:ann@example.com"));
+    bench.up().ok();
+    assert!(state.is_symlink());
+    assert!(fs::read_to_string(real).unwrap().contains("roles/y"));
+}
+
+#[test]
+fn what_a_killed_run_left_half_written_is_cleaned_away() {
+    let (bench, _) = applied();
+    let left = folder(&bench).join(".writing-abc");
+    fs::write(&left, "{").unwrap();
+    bench.up().ok();
+    assert!(!left.exists());
 }
