@@ -249,7 +249,7 @@ fn count(plan: &Plan) -> String {
 mod tests {
     use super::*;
     use bindery_resource::{ChangeKind, Urn};
-    use bindery_stack::plan::KeptOptions;
+    use bindery_stack::step::KeptOptions;
 
     fn plain(lines: &[String]) -> Vec<String> {
         lines

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use bindery_stack::document::{Replayed, journal_foot, journal_head, journal_line};
+use bindery_stack::journal::{Replayed, journal_foot, journal_head, journal_line};
 use bindery_stack::{Change, Deployment, Outcome, Owner, PendingOperation};
 use fail::fail_point;
 use sha2::{Digest, Sha256};

@@ -4,9 +4,8 @@
 //! - [`yaml`]: YAML with positions. [`diagnostic`]: what is wrong, and where.
 //! - [`file`]: what a stack file declares: [`config`], [`settings`], [`declaration`]s of resources, and the `order` of them.
 //! - [`expression`], [`evaluate`]: values with references in them, and what they come to.
-//! - [`state`]: what is known to exist, and how that changes. [`document`]: the same as a Pulumi deployment document, and as a
-//!   journal of changes.
-//! - [`plan`]: what to do about the difference, within the [`target`]s of a run.
+//! - [`state`]: what is known to exist, and how that changes. [`document`], [`journal`]: the same as text.
+//! - [`plan`]: what to do about the difference, [`step`] by step, within the [`target`]s of a run. [`provider`]: what it asks.
 
 pub mod config;
 pub mod declaration;
@@ -15,9 +14,12 @@ pub mod document;
 pub mod evaluate;
 pub mod expression;
 pub mod file;
+pub mod journal;
 pub mod plan;
+pub mod provider;
 pub mod settings;
 pub mod state;
+pub mod step;
 pub mod target;
 pub mod yaml;
 
@@ -29,6 +31,8 @@ pub use diagnostic::{Diagnostic, Position};
 pub use document::Owner;
 pub use evaluate::Scope;
 pub use file::StackFile;
-pub use plan::{Action, CheckError, Plan, Provider, Step};
+pub use plan::Plan;
+pub use provider::{CheckError, Provider};
 pub use state::{Change, Deployment, OperationType, Outcome, PendingOperation, ResourceState};
+pub use step::{Action, Step};
 pub use target::Targets;

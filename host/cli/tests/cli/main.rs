@@ -12,5 +12,6 @@ mod harness;
 mod interrupted;
 mod killed;
 mod lifecycle;
+mod ownership;
 mod state;
 mod terminal;
