@@ -1,10 +1,11 @@
 //! The command line. What is not given there comes from the environment, then from the stack file.
 
+use std::env;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::BoolishValueParser;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Arg, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 use bindery_stack::file::is_name;
@@ -22,6 +23,25 @@ pub struct Arguments {
     /// How it is told.
     #[command(flatten)]
     pub output: Output,
+}
+
+impl Arguments {
+    /// Reads the command line, and ends the program where it is wrong. A variable that is set to nothing is not set.
+    pub fn read() -> Self {
+        let matches = without_empty(Self::command()).get_matches();
+        Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+    }
+}
+
+fn without_empty(command: clap::Command) -> clap::Command {
+    let is_empty = |arg: &Arg| {
+        arg.get_env()
+            .and_then(env::var_os)
+            .is_some_and(|value| value.is_empty())
+    };
+    command
+        .mut_args(|arg| if is_empty(&arg) { arg.env(None::<&str>) } else { arg })
+        .mut_subcommands(without_empty)
 }
 
 /// How a command tells what it does.
@@ -303,7 +323,6 @@ fn seconds(text: &str) -> Result<Duration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_command_line_is_well_formed() {

@@ -29,15 +29,13 @@ mod style;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 use crate::args::Arguments;
 use crate::failure::Failure;
 use crate::report::Report;
 
 fn main() -> ExitCode {
     let _failpoints = fail::FailScenario::setup();
-    let Arguments { command, output } = Arguments::parse();
+    let Arguments { command, output } = Arguments::read();
     let report = Report::new(command.name(), &output);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let ended = match runtime {
