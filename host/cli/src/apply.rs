@@ -36,6 +36,8 @@ pub struct Apply {
 struct Progress {
     /// What others can refer to by now.
     scope: Scope,
+    /// Resources that are as the state has them, because this run made them so or read them.
+    done: HashSet<Urn>,
     /// Resources that were to be made or changed, and were not.
     failed: HashSet<Urn>,
     /// Resources that were replaced: that their old selves go is part of it.
@@ -160,6 +162,7 @@ impl Apply {
             types,
             progress: Mutex::new(Progress {
                 scope,
+                done: HashSet::new(),
                 failed: unsettled.clone(),
                 replaced: HashSet::new(),
             }),

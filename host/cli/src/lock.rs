@@ -5,11 +5,17 @@ use std::env;
 use std::fs::{self, File};
 use std::io::{self, Seek, Write};
 use std::path::Path;
+use std::thread;
+use std::time::Duration;
 
 use rustix::{process, system};
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
+
+/// How often a lock is tried that is held, and how long after each: a look at it takes far less.
+const TRIES: u32 = 10;
+const WAIT: Duration = Duration::from_millis(10);
 
 /// A lock that is held.
 #[derive(Debug)]
@@ -38,10 +44,15 @@ impl Lock {
             .write(true)
             .open(path);
         let mut file = file.map_err(failed)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(fs::TryLockError::WouldBlock) => return Err(taken(path, stack)),
-            Err(fs::TryLockError::Error(error)) => return Err(failed(error)),
+        let mut tries = 1..=TRIES;
+        loop {
+            match file.try_lock() {
+                Ok(()) => break,
+                // Somebody may only be looking whether it is held.
+                Err(fs::TryLockError::WouldBlock) if tries.next().is_some() => thread::sleep(WAIT),
+                Err(fs::TryLockError::WouldBlock) => return Err(taken(path, stack)),
+                Err(fs::TryLockError::Error(error)) => return Err(failed(error)),
+            }
         }
         let holder = serde_json::to_string(&Holder::this(command)).map_err(io::Error::from);
         let write = |holder: String| {

@@ -140,6 +140,14 @@ impl Session {
         })
     }
 
+    /// The context of one operation that begins now, and that nothing but its deadline ends.
+    pub fn context_to_its_end(&self, on_event: impl Fn(Event) + Send + Sync + 'static) -> Context {
+        Context {
+            cancel: CancellationToken::new(),
+            ..self.context(on_event)
+        }
+    }
+
     /// The context of one operation that begins now.
     pub fn context(&self, on_event: impl Fn(Event) + Send + Sync + 'static) -> Context {
         Context {

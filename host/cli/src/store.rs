@@ -3,7 +3,7 @@
 //! ready; the document itself is written when a run begins and when it ends.
 
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -140,7 +140,7 @@ fn bytes(path: &Path) -> Result<Option<Vec<u8>>, Failure> {
     }
 }
 
-/// The files of a folder, sorted by name; none where there is no such folder.
+/// The files of a folder, sorted by their names without their endings; none where there is no such folder.
 fn files(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
@@ -154,16 +154,25 @@ fn files(folder: &Path) -> io::Result<Vec<PathBuf>> {
             files.push(path);
         }
     }
-    files.sort();
+    files.sort_by_key(|path| path.file_stem().map(std::ffi::OsStr::to_os_string));
     Ok(files)
+}
+
+/// Whether this program named a file, after a time. Others are a person's own.
+fn is_dated(path: &Path, extension: &str) -> bool {
+    let stem = path
+        .file_stem()
+        .map(|stem| stem.to_string_lossy().into_owned())
+        .unwrap_or_default();
+    let time = stem.get(..now().len()).unwrap_or_default();
+    let is_time = time.ends_with('Z') && time.chars().all(|c| c.is_ascii_digit() || "T-.Z".contains(c));
+    is_time && path.extension().is_some_and(|found| found == extension)
 }
 
 /// Keeps the last files of an ending.
 fn prune(folder: &Path, extension: &str, kept: usize) -> io::Result<()> {
     let files = files(folder)?;
-    let found = files
-        .iter()
-        .filter(|path| path.extension().is_some_and(|found| found == extension));
+    let found = files.iter().filter(|path| is_dated(path, extension));
     for old in found.rev().skip(kept) {
         fs::remove_file(old)?;
     }
@@ -231,6 +240,7 @@ impl Store {
                 Some(Replayed::Included) => fs::remove_file(paths.journal())?,
                 Some(_) => {
                     let whole = deployment.to_text(&owner)?;
+                    close_journal(&paths.journal(), &digest(&whole))?;
                     replace_file(&paths.state(), whole.as_bytes())?;
                     fail_point!("settled", |_| std::process::abort());
                     fs::remove_file(paths.journal())?;
@@ -381,6 +391,17 @@ impl Journal {
     }
 }
 
+/// Says at the end of a journal what it has become, in the place of a line that was not finished.
+fn close_journal(path: &Path, became: &str) -> io::Result<()> {
+    let whole = fs::read(path)?;
+    let end = whole.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
+    let mut file = File::options().write(true).open(path)?;
+    file.set_len(end as u64)?;
+    file.seek(io::SeekFrom::End(0))?;
+    file.write_all(journal_foot(became)?.as_bytes())?;
+    file.sync_data()
+}
+
 fn digest(text: &str) -> String {
     Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -395,9 +416,7 @@ fn back_up(paths: &Paths, text: &str) -> io::Result<()> {
     let folder = paths.backups();
     fs::create_dir_all(&folder)?;
     let known = files(&folder)?;
-    let last = known
-        .iter()
-        .rfind(|path| path.extension().is_some_and(|extension| extension == "json"));
+    let last = known.iter().rfind(|path| is_dated(path, "json"));
     if let Some(last) = last
         && fs::read_to_string(last).is_ok_and(|last| last == text)
     {
@@ -408,7 +427,11 @@ fn back_up(paths: &Paths, text: &str) -> io::Result<()> {
         .and_then(|last| last.file_stem())
         .map(|stem| stem.to_string_lossy().into_owned());
     let name = match stem {
-        Some(stem) if stem >= now() => format!("{stem}~"),
+        Some(stem) if stem >= now() => {
+            let (time, number) = stem.split_at_checked(now().len()).unwrap_or((&stem, ""));
+            let number: u32 = number.trim_start_matches('-').parse().unwrap_or_default();
+            format!("{time}-{:06}", number + 1)
+        }
         _ => now(),
     };
     replace_file(&folder.join(format!("{name}.json")), text.as_bytes())?;

@@ -179,6 +179,22 @@ impl Tenant {
         self.footprint_of(ty, &lower_state(ty, id, outputs)?).await
     }
 
+    /// Who claims in this run what an existing resource occupies.
+    ///
+    /// # Errors
+    /// When the state is not one of this resource type.
+    pub async fn claimed_by(
+        &self,
+        run: &Run,
+        token: &str,
+        id: &str,
+        outputs: &PropertyMap,
+    ) -> Result<Option<Urn>, CallError> {
+        let footprint = self.footprint(token, id, outputs).await?;
+        let claims = run.claims.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(claims.owner(&footprint.claim).cloned())
+    }
+
     /// Takes the claim of an existing resource that stays as it is, for the run.
     ///
     /// # Errors

@@ -9,7 +9,7 @@ use crate::declaration::ResourceDeclaration;
 use crate::diagnostic::Diagnostic;
 use crate::evaluate::Scope;
 use crate::file::StackFile;
-use crate::provider::Provider;
+use crate::provider::{CheckError, Provider};
 use crate::state::{Deployment, ResourceState};
 use crate::step::{Action, Step, at, exists, exported, inputs, step};
 use crate::target::Targets;
@@ -107,14 +107,22 @@ pub async fn plan(request: Request<'_>, provider: &impl Provider) -> Result<Plan
         .values()
         .filter(|resource| !targets.include(&resource.urn))
     {
-        let taken = provider.claim(resource).await;
-        taken.map_err(|error| vec![Diagnostic::of(resource.urn.name(), error.to_string())])?;
+        match provider.claim(resource).await {
+            // Two that stay may be known to have the same: each is left alone.
+            Ok(()) | Err(CheckError::Claim(_)) => {}
+            Err(error) => return Err(vec![Diagnostic::of(resource.urn.name(), error.to_string())]),
+        }
     }
     let mut planner = Planner {
         file,
         stack,
         deployment,
         targets,
+        waiting: renamed
+            .iter()
+            .map(|(_, new)| new.clone())
+            .filter(|new| !targets.include(new))
+            .collect(),
         types: provider.types(),
         scope: Scope::new(file, stack, config.clone()),
         failed: HashSet::new(),
@@ -256,6 +264,8 @@ struct Planner<'p> {
     stack: &'p str,
     deployment: &'p Deployment,
     targets: &'p Targets,
+    /// What has another URN now, and keeps the old one because it is no target.
+    waiting: HashSet<Urn>,
     types: BTreeMap<String, Arc<[String]>>,
     scope: Scope,
     /// What has no step, because something is wrong with it: what depends on it is not judged.
@@ -310,11 +320,21 @@ impl Planner<'_> {
 
     /// What a resource depends on exists, or is made in the same run.
     fn needs_exist(&self, declaration: &ResourceDeclaration, step: &Step) -> Result<(), Vec<Diagnostic>> {
-        let is_missing = |urn: &&Urn| !self.targets.include(urn) && self.deployment.resource(urn).is_none();
+        let is_begun = |urn: &Urn| {
+            let pending = &self.deployment.pending_operations;
+            pending.iter().any(|pending| pending.resource.urn == *urn)
+        };
+        let is_missing = |urn: &&Urn| {
+            let exists = self.deployment.resource(urn).is_some() && !self.waiting.contains(*urn);
+            !self.targets.include(urn) && !exists && !is_begun(urn)
+        };
         match step.dependencies.iter().find(is_missing) {
             None => Ok(()),
             Some(urn) => {
-                let message = format!("it depends on `{}`, which does not exist and is no target", urn.name());
+                let message = format!(
+                    "it depends on `{}`, which is not there under this name and is no target",
+                    urn.name()
+                );
                 Err(vec![
                     at(declaration, message).with_hint(format!("pass `--target {}` too", urn.name())),
                 ])

@@ -224,6 +224,11 @@ pub fn keep_ignored(
     outputs: &PropertyMap,
 ) {
     for path in &declaration.options.ignore_changes {
+        // Only what is an input can keep its value.
+        let is_input = |property: &str| inputs.contains_key(property) || old_inputs.contains_key(property);
+        if !path.first().is_some_and(is_input) {
+            continue;
+        }
         let is_output = path.first().is_some_and(|property| outputs.contains_key(property));
         let old = path.get(if is_output { outputs } else { old_inputs });
         keep(inputs, path.segments(), old.filter(|value| **value != Value::Null));

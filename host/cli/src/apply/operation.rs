@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bindery_resource::{PropertyMap, Urn};
 use bindery_sandbox::operation::Resource;
-use bindery_sandbox::{DeleteReason, Deleted, ErrorCode, OperationError};
+use bindery_sandbox::{Context, DeleteReason, Deleted, ErrorCode, OperationError};
 use bindery_stack::step::{exists, inputs, keep_ignored, step as plan_step};
 use bindery_stack::{
     Action, Change, Diagnostic, OperationType, Outcome, PendingOperation, Provider, ResourceState, Step,
@@ -46,14 +46,22 @@ impl Apply {
         };
         match &step.action {
             Action::Same => self.note(step).await,
-            Action::Create => self.create(step).await,
+            Action::Create => {
+                let context = self.session.context(self.report.listener(&step.urn));
+                self.create(step, context).await
+            }
             Action::Import(id) => self.adopt(step, id).await,
             Action::Update(_) => self.update(step).await,
             Action::Replace(diff) => {
                 if diff.delete_before_replace && !step.kept.retain_on_delete {
                     self.delete_first(step).await?;
+                    // The old one is gone: not even an interrupt ends this before the new one is there.
+                    let context = self.session.context_to_its_end(self.report.listener(&step.urn));
+                    self.create(step, context).await.map(|_| Some("replaced"))
+                } else {
+                    let context = self.session.context(self.report.listener(&step.urn));
+                    self.create(step, context).await.map(|_| Some("replaced"))
                 }
-                self.create(step).await.map(|_| Some("replaced"))
             }
             Action::Delete => self.delete(step).await,
             Action::Forget => self.forget(step).await,
@@ -74,6 +82,7 @@ impl Apply {
 
     /// What others can refer to from now on.
     fn export(&self, state: &ResourceState) {
+        self.progress().done.insert(state.urn.clone());
         self.report.became(state);
         if let Some(properties) = self.types.get(state.urn.token()) {
             let exported = exists(state, Arc::clone(properties));
@@ -95,10 +104,9 @@ impl Apply {
         Ok(None)
     }
 
-    async fn create(&self, step: &Step) -> Ended {
+    async fn create(&self, step: &Step, context: Context) -> Ended {
         let meant = step.becomes(step.id.clone().unwrap_or_default(), PropertyMap::new());
         let begun = self.begin(step, OperationType::Creating, &meant).await?;
-        let context = self.session.context(self.report.listener(&step.urn));
         let created = self
             .session
             .tenant
@@ -138,6 +146,9 @@ impl Apply {
         if let Some(declaration) = self.file.resources.get(step.urn.name()) {
             keep_ignored(declaration, &mut step.inputs, &PropertyMap::new(), &outputs);
         }
+        // What is adopted may be another grant than the one that is declared: it is the one that is claimed.
+        let checked = self.session.check(&step.urn, &step.inputs).await;
+        step.inputs = checked.map_err(|error| vec![problem(&step, error)])?.inputs;
         let step = &step;
         let found = step.becomes(found_id, outputs);
         let diff = self
@@ -259,8 +270,17 @@ impl Apply {
                 .await
                 .ok()
         };
-        let (known, other) = (footprint(known).await, footprint(other.clone()).await);
-        known.is_some() && known.map(|footprint| footprint.claim) == other.map(|footprint| footprint.claim)
+        let (known_footprint, other_footprint) = (footprint(known.clone()).await, footprint(other.clone()).await);
+        let is_same_claim =
+            known_footprint.is_some_and(|known| other_footprint.is_some_and(|other| known.claim == other.claim));
+        // What was done in this run is as the state has it; what was not may have been overwritten by the other.
+        let is_done = self.progress().done.contains(owner);
+        let without_etag = |state: &ResourceState| {
+            let mut outputs = state.outputs.clone();
+            outputs.shift_remove("etag");
+            outputs
+        };
+        is_same_claim && (is_done || *owner == other.urn || without_etag(&known) == without_etag(other))
     }
 
     /// Lets go of a resource, which stays as it is.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bindery_stack::{Deployment, Plan, Provider};
+use bindery_stack::{CheckError, Deployment, Plan, Provider};
 
 use super::{Changing, Kept, Opened, settled};
 use crate::args::Run;
@@ -24,7 +24,11 @@ pub async fn destroy(run: &Run, report: &Report) -> Result<(), Failure> {
         staying.cloned().collect::<Vec<_>>()
     };
     for resource in store.look(staying) {
-        opened.session.claim(&resource).await.map_err(Failure::run)?;
+        match opened.session.claim(&resource).await {
+            // Two that stay may be known to have the same: each is left alone.
+            Ok(()) | Err(CheckError::Claim(_)) => {}
+            Err(error) => return Err(Failure::run(error)),
+        }
     }
     let plan = match store.look(|deployment| Plan::destroy(deployment, &targets)) {
         Ok(plan) => plan,
@@ -41,6 +45,7 @@ pub async fn destroy(run: &Run, report: &Report) -> Result<(), Failure> {
         store: Arc::new(store),
         unsettled,
         found: Vec::new(),
+        is_read: true,
         declared: None,
     };
     changing.carry_out(plan).await

@@ -171,6 +171,8 @@ struct Changing<'c> {
     unsettled: HashSet<Urn>,
     /// What was found before the plan was made, and is part of the state once that is agreed to.
     found: Vec<Change>,
+    /// All that was to be read before the plan was made was read.
+    is_read: bool,
     /// The values of the file's keys; none where what is declared does not count.
     declared: Option<PropertyMap>,
 }
@@ -186,10 +188,11 @@ impl Changing<'_> {
             store,
             unsettled,
             found,
+            is_read,
             declared,
         } = self;
         report.plan(&plan, run.selection.detail());
-        let is_settled = unsettled.is_empty();
+        let is_settled = unsettled.is_empty() && is_read;
         // Also by its new name a resource is left alone.
         let renamed = plan.renamed.iter().filter(|(old, _)| unsettled.contains(old));
         let unsettled = renamed
@@ -213,7 +216,7 @@ impl Changing<'_> {
         }
         let mut changes = found;
         // Also where nothing else changes: a later refresh or destroy goes by it.
-        if store.look(|deployment| deployment.config != session.config) {
+        if is_read && store.look(|deployment| deployment.config != session.config) {
             changes.push(Change::Configure(session.config.clone()));
         }
         if !plan.renamed.is_empty() {

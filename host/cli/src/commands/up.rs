@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
+use bindery_resource::{PropertyMap, Urn};
 use bindery_stack::plan::{Request, plan};
-use bindery_stack::{Change, Deployment, Plan, Targets};
+use bindery_stack::{Action, Change, Deployment, Plan, ResourceState, Targets};
 
 use super::refresh::read_all;
 use super::{Changing, Kept, Opened, settled};
 use crate::args::Run;
-use crate::failure::{Failure, Problem, unwritten};
+use crate::failure::{Ending, Failure, Problem, unwritten};
 use crate::report::Report;
 use crate::session::Session;
-use crate::store::Store;
 
 impl Opened {
     /// What is to be done about the difference.
@@ -43,14 +43,31 @@ pub async fn up(run: &Run, report: &Report) -> Result<(), Failure> {
         opened.session.run = bindery_sandbox::Run::new();
     }
     let unsettled = settled(&opened, run, &store, report).await?;
-    let found = if is_reconfigured {
-        read_again(&opened.session, &store, opened.stack.parallel(run.parallel), report).await?
-    } else {
-        Vec::new()
-    };
+    let mut found = Vec::new();
+    let mut is_read = true;
+    if is_reconfigured {
+        report.line("the configuration has changed since the last run: reading what exists");
+        let resources = store.look(|deployment| deployment.all().cloned().collect::<Vec<_>>());
+        (found, is_read) = read_again(&opened, run, &resources, report).await?;
+    }
     let mut deployment = store.deployment();
     found.iter().for_each(|change| deployment.apply(change.clone()));
-    let plan = match opened.plan(&deployment, &targets).await {
+    let planned = opened.plan(&deployment, &targets).await;
+    let overwritten = match &planned {
+        Ok(plan) => overwritten(&opened.session, plan, &deployment).await,
+        Err(_) => Vec::new(),
+    };
+    let planned = if overwritten.is_empty() {
+        planned
+    } else {
+        let (more, is_whole) = read_again(&opened, run, &overwritten, report).await?;
+        is_read &= is_whole;
+        more.iter().for_each(|change| deployment.apply(change.clone()));
+        found.extend(more);
+        opened.session.run = bindery_sandbox::Run::new();
+        opened.plan(&deployment, &targets).await
+    };
+    let plan = match planned {
         Ok(plan) => {
             report.heading("Updating");
             plan
@@ -71,29 +88,68 @@ pub async fn up(run: &Run, report: &Report) -> Result<(), Failure> {
         store: Arc::new(store),
         unsettled,
         found,
+        is_read,
         declared: Some(config),
     };
     changing.carry_out(plan).await
 }
 
-/// Under another configuration what exists may mean something else: it is read before it is compared.
+/// Resources that stay as the state has them, though one that goes was made in their place: what they granted may have
+/// been overwritten.
+async fn overwritten(session: &Session, plan: &Plan, deployment: &Deployment) -> Vec<ResourceState> {
+    let is_same = |urn: &Urn| {
+        plan.steps
+            .iter()
+            .any(|step| step.urn == *urn && step.action == Action::Same)
+    };
+    let without_etag = |outputs: &PropertyMap| {
+        let mut outputs = outputs.clone();
+        outputs.shift_remove("etag");
+        outputs
+    };
+    let mut found: Vec<ResourceState> = Vec::new();
+    let removed = plan.steps.iter().filter(|step| step.action == Action::Delete);
+    for old in removed.filter_map(|step| step.old.as_ref()) {
+        let token = old.urn.token();
+        let owner = session
+            .tenant
+            .claimed_by(&session.run, token, &old.id, &old.outputs)
+            .await;
+        // What cannot be found out here is said when it is removed.
+        let Ok(Some(owner)) = owner else { continue };
+        if owner == old.urn || !is_same(&owner) || found.iter().any(|state| state.urn == owner) {
+            continue;
+        }
+        let known = deployment.resource(&owner);
+        let is_other = |known: &&ResourceState| without_etag(&known.outputs) != without_etag(&old.outputs);
+        found.extend(known.filter(is_other).cloned());
+    }
+    found
+}
+
+/// Reads resources whose state may no longer say what is there. False where not all of them could be read.
 async fn read_again(
-    session: &Session,
-    store: &Store,
-    parallel: usize,
+    opened: &Opened,
+    run: &Run,
+    resources: &[ResourceState],
     report: &Report,
-) -> Result<Vec<Change>, Failure> {
-    report.line("the configuration has changed since the last run: reading what exists");
-    let resources = store.look(|deployment| deployment.all().cloned().collect::<Vec<_>>());
-    let found = read_all(session, report, &resources, parallel).await;
+) -> Result<(Vec<Change>, bool), Failure> {
+    let found = read_all(&opened.session, report, resources, opened.stack.parallel(run.parallel)).await;
+    if opened.session.cancel.is_cancelled() {
+        return Err(Failure::reported(Ending::Interrupted));
+    }
     let mut changes = Vec::new();
-    for (resource, found) in resources.into_iter().zip(found) {
+    let mut is_read = true;
+    for (resource, found) in resources.iter().zip(found) {
         match found {
-            Ok(Some(found)) if found == resource => {}
+            Ok(Some(found)) if found == *resource => {}
             Ok(Some(found)) => changes.push(Change::Note(found)),
-            Ok(None) => changes.push(Change::Forget(resource)),
-            Err(error) => report.warn(&Problem::of(&resource.urn, None, format!("it cannot be read: {error}"))),
+            Ok(None) => changes.push(Change::Forget(resource.clone())),
+            Err(error) => {
+                is_read = false;
+                report.problem(&Problem::of(&resource.urn, None, format!("it cannot be read: {error}")));
+            }
         }
     }
-    Ok(changes)
+    Ok((changes, is_read))
 }

@@ -1,6 +1,11 @@
 //! Whose a grant is: what is handed over, what a target may touch, what is protected.
 
-use crate::harness::{BUCKET, Bench, member};
+use std::time::Duration;
+
+use bindery_emulator::{Faults, Settings};
+use serde_json::json;
+
+use crate::harness::{BUCKET, Bench, ORIGIN, binding, member};
 
 /// A resource with its own options, as YAML.
 fn with(resource: String, options: &str) -> String {
@@ -93,4 +98,141 @@ fn a_replaced_resource_that_was_protected_can_be_destroyed() {
     for role in ["roles/x", "roles/y"] {
         assert_eq!(bench.members(BUCKET, role), Vec::<String>::new(), "{role}");
     }
+}
+
+#[test]
+fn a_grant_that_was_overwritten_by_what_goes_is_put_right() {
+    let bench = Bench::new();
+    let helper = |role: &str, on: &str| {
+        with(
+            member("h", role, "user:h@example.com"),
+            &format!("dependsOn: ['${{{on}}}']"),
+        )
+    };
+    let first = binding("a", "roles/p", &["user:ann@example.com"]) + &helper("roles/h", "a");
+    bench.write(&first);
+    bench.up().ok();
+    // `z` takes the role from `a`, which stays, because what depends on it cannot be changed.
+    bench.write(&(binding("z", "roles/p", &["user:bob@example.com"]) + &helper("roles/h2", "z")));
+    bench.emulator.set(Settings {
+        denied_targets: [BUCKET.to_string()].into(),
+        ..Settings::default()
+    });
+    assert_eq!(bench.up().code, Some(1));
+    bench.emulator.set(Settings::default());
+    bench.write(&first);
+    let up = bench.up().ok();
+    assert_eq!(bench.members(ORIGIN, "roles/p"), ["user:ann@example.com"], "{}", up.out);
+    assert_eq!(bench.names(), ["a", "h"]);
+    assert!(
+        bench
+            .run("refresh", &["--yes"])
+            .ok()
+            .out
+            .contains("nothing has changed")
+    );
+}
+
+#[test]
+fn what_is_adopted_is_what_is_claimed() {
+    let bench = Bench::new();
+    let ann = "user:ann@example.com";
+    bench.write(&member("x", "roles/p", ann));
+    bench.up().ok();
+    let options = "import: logs roles/p user:ann@example.com, ignoreChanges: [role]";
+    bench.write(&with(member("a", "roles/other", ann), options));
+    let up = bench.up().ok();
+    assert_eq!(bench.members(BUCKET, "roles/p"), [ann], "{}", up.out);
+    assert_eq!(bench.names(), ["a"]);
+    assert!(bench.up().ok().out.contains("1 unchanged"));
+}
+
+#[test]
+fn an_interrupt_does_not_part_a_deletion_from_its_replacement() {
+    let bench = Bench::new();
+    let declare = |role: &str| {
+        bench.write(&with(
+            member("a", role, "user:ann@example.com"),
+            "deleteBeforeReplace: true",
+        ));
+    };
+    declare("roles/p");
+    bench.up().ok();
+    declare("roles/q");
+    bench.emulator.set(Settings {
+        faults: Faults {
+            latency_ms: 700,
+            ..Faults::default()
+        },
+        ..Settings::default()
+    });
+    let mut up = bench.command("up", &["--yes", "--config=project=home"]);
+    let up = up
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    assert!((0..600).any(|_| {
+        std::thread::sleep(Duration::from_millis(10));
+        bench.on_disk().contains("\"deleting\"")
+    }));
+    let interrupted = std::process::Command::new("kill")
+        .args(["-INT", &up.id().to_string()])
+        .status()
+        .unwrap();
+    assert!(interrupted.success());
+    let ran: crate::harness::Ran = up.wait_with_output().unwrap().into();
+    assert!(ran.out.contains("a replaced"), "{}", ran.out);
+    assert_eq!(bench.members(BUCKET, "roles/q"), ["user:ann@example.com"]);
+}
+
+#[test]
+fn two_that_are_known_to_have_the_same_hold_up_no_other() {
+    let bench = Bench::new();
+    let swapped = |a: &str, b: &str, c: &str| {
+        let mut text = String::new();
+        for (name, role) in [("a", a), ("b", b), ("c", c)] {
+            text += &member(name, role, "user:ann@example.com");
+        }
+        bench.write(&text);
+    };
+    swapped("roles/p", "roles/q", "roles/c");
+    bench.up().ok();
+    swapped("roles/q", "roles/p", "roles/c2");
+    let mut up = bench.command("up", &["--yes", "--config=project=home", "--parallel=1"]);
+    assert_eq!(
+        up.env("FAILPOINTS", "before-append=2*off->return")
+            .output()
+            .unwrap()
+            .status
+            .code(),
+        None
+    );
+    bench.run("refresh", &["--yes"]).ok();
+    bench.run("up", &["--yes", "--config=project=home", "--target=c"]).ok();
+    assert_eq!(bench.members(BUCKET, "roles/c2"), ["user:ann@example.com"]);
+    bench.up().ok();
+    for role in ["roles/p", "roles/q"] {
+        assert_eq!(bench.members(BUCKET, role), ["user:ann@example.com"], "{role}");
+    }
+}
+
+#[test]
+fn a_configuration_counts_once_all_is_read_under_it() {
+    let bench = Bench::new();
+    bench.write(&member("a", "roles/p", "user:ann@example.com"));
+    bench.up().ok();
+    bench.emulator.put_policy(
+        BUCKET,
+        json!({"bindings": [{"role": "roles/p", "members": ["user:ann@example.com", "user:evil@example.com"]}]}),
+    );
+    let up = || bench.run("up", &["--yes", "--config=project=home", "--config=policyMode=replace"]);
+    bench.emulator.set(Settings {
+        denied_targets: [BUCKET.to_string()].into(),
+        ..Settings::default()
+    });
+    assert_eq!(up().code, Some(1));
+    bench.emulator.set(Settings::default());
+    up().ok();
+    assert_eq!(bench.members(BUCKET, "roles/p"), ["user:ann@example.com"]);
 }

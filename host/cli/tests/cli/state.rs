@@ -185,3 +185,26 @@ fn what_a_killed_run_left_half_written_is_cleaned_away() {
     bench.up().ok();
     assert!(!left.exists());
 }
+
+#[test]
+fn a_persons_own_copies_stay_and_a_clock_that_went_back_hides_no_backup() {
+    let (bench, _) = applied();
+    let backups = folder(&bench).join("backups");
+    fs::create_dir_all(&backups).unwrap();
+    fs::write(backups.join("zz-before-migration.json"), "{}").unwrap();
+    fs::write(backups.join("2999-01-01T00-00-00.000000Z.json"), "{}").unwrap();
+    for run in 0..12 {
+        bench.write(&member("a", &format!("roles/r{run}"), "user:ann@example.com"));
+        bench.up().ok();
+    }
+    assert!(backups.join("zz-before-migration.json").exists());
+    let names = fs::read_dir(&backups)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let names: Vec<String> = names.collect();
+    assert_eq!(names.len(), 11, "{names:?}");
+    assert!(
+        names.contains(&"2999-01-01T00-00-00.000000Z-000012.json".to_string()),
+        "{names:?}"
+    );
+}

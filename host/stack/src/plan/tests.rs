@@ -329,7 +329,7 @@ async fn targets_must_exist_and_so_must_what_they_need() {
     assert_eq!(error[0].to_string(), "--target: no resource is named `bb`");
     let error = wrong(&file, &Deployment::default(), &["b"]).await;
     assert!(
-        error[0].contains("it depends on `a`, which does not exist and is no target"),
+        error[0].contains("it depends on `a`, which is not there under this name and is no target"),
         "{error:?}"
     );
     let b = ResourceState {
