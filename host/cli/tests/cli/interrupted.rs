@@ -259,13 +259,8 @@ fn what_cannot_be_settled_holds_up_nothing_else() {
     assert_eq!(bench.names(), ["a", "b", "c"]);
 }
 
-#[test]
-fn an_operation_that_cannot_be_settled_is_kept_under_its_new_name_too() {
-    let bench = Bench::new();
-    bench.write(&member("m", "roles/a", "user:ann@example.com"));
-    bench.up().ok();
-    // The replacement is made, and nobody hears of it.
-    bench.write(&member("m", "roles/b", "user:ann@example.com"));
+/// Runs `up` until its second request is done, which nobody hears of.
+fn killed_once_the_write_is_done(bench: &Bench) {
     bench.emulator.set(Settings {
         hold: Some(bindery_emulator::Hold { request: 2, done: true }),
         ..Settings::default()
@@ -277,6 +272,16 @@ fn an_operation_that_cannot_be_settled_is_kept_under_its_new_name_too() {
     }));
     up.kill().unwrap();
     up.wait().unwrap();
+}
+
+#[test]
+fn an_operation_that_cannot_be_settled_is_kept_under_its_new_name_too() {
+    let bench = Bench::new();
+    bench.write(&member("m", "roles/a", "user:ann@example.com"));
+    bench.up().ok();
+    // The replacement is made, and nobody hears of it.
+    bench.write(&member("m", "roles/b", "user:ann@example.com"));
+    killed_once_the_write_is_done(&bench);
     bench.emulator.set(Settings {
         denied_targets: [BUCKET.to_string()].into(),
         ..Settings::default()
@@ -296,17 +301,7 @@ fn an_operation_that_cannot_be_settled_is_kept_under_its_new_name_too() {
 fn what_is_there_and_not_as_declared_is_said() {
     let bench = Bench::new();
     bench.write(&binding("c", "roles/z", &["user:cy@example.com"]));
-    bench.emulator.set(Settings {
-        hold: Some(bindery_emulator::Hold { request: 2, done: true }),
-        ..Settings::default()
-    });
-    let mut up = bench.spawn_up();
-    assert!((0..400).any(|_| {
-        std::thread::sleep(Duration::from_millis(10));
-        bench.emulator.is_holding()
-    }));
-    up.kill().unwrap();
-    up.wait().unwrap();
+    killed_once_the_write_is_done(&bench);
     bench.emulator.set(Settings::default());
     let others = serde_json::json!({"bindings": [{"role": "roles/z", "members": ["user:cy@example.com", "user:x@example.com"]}]});
     bench.emulator.put_policy(ORIGIN, others);
