@@ -32,6 +32,12 @@ const COMMANDS: [(&str, &str); 5] = [
     ("destroy", "destroy"),
 ];
 
+/// Those that cannot be done twice.
+const CHANGING: [&str; 2] = ["up: create all", "destroy"];
+
+/// How often the others are run.
+const RUNS: usize = 5;
+
 /// How much more 10,000 resources may take than 1,000.
 const MOST: f64 = 12.0;
 
@@ -39,6 +45,15 @@ const MOST: f64 = 12.0;
 struct Measured {
     time: Duration,
     bytes: u64,
+}
+
+impl Measured {
+    fn min(self, other: Self) -> Self {
+        Self {
+            time: self.time.min(other.time),
+            bytes: self.bytes.min(other.bytes),
+        }
+    }
 }
 
 fn stack(resources: usize) -> String {
@@ -91,7 +106,14 @@ fn main() {
             // What is compiled once for all is no part of it.
             measure("preview", &file, &emulator.origin());
         }
-        table.push(COMMANDS.map(|(command, _)| measure(command, &file, &emulator.origin())));
+        table.push(COMMANDS.map(|(command, name)| {
+            let measured = measure(command, &file, &emulator.origin());
+            // What can be done again is: the best of some runs says most of the program and least of the machine.
+            let again = if CHANGING.contains(&name) { 0 } else { RUNS - 1 };
+            (0..again).fold(measured, |best, _| {
+                best.min(measure(command, &file, &emulator.origin()))
+            })
+        }));
     }
     let heads: Vec<String> = SIZES.iter().map(|size| format!(" {size:>8} |")).collect();
     println!("| seconds, and MiB at most |{} 10,000 to 1,000 |", heads.concat());
