@@ -23,7 +23,7 @@ pub struct Apply {
     store: Arc<Store>,
     report: Report,
     /// What is declared; empty where everything is removed.
-    file: StackFile,
+    file: Arc<StackFile>,
     /// The names of every resource type's outputs.
     types: HashMap<String, Arc<[String]>>,
     progress: Mutex<Progress>,
@@ -36,7 +36,7 @@ pub struct Apply {
 struct Progress {
     /// What others can refer to by now.
     scope: Scope,
-    /// Resources that are as the state has them, because this run made them so or read them.
+    /// Resources that are as the state has them: this run made them so, or found that they are.
     done: HashSet<Urn>,
     /// Resources that were to be made or changed, and were not.
     failed: HashSet<Urn>,
@@ -48,6 +48,12 @@ struct Progress {
 pub async fn apply(context: &Arc<Apply>, plan: Plan, parallel: usize) -> bool {
     let is_removal = |step: &Step| matches!(step.action, Action::Delete | Action::Forget);
     let (mut removals, others): (Vec<Step>, Vec<Step>) = plan.steps.into_iter().partition(is_removal);
+    let (same, others): (Vec<Step>, Vec<Step>) = others.into_iter().partition(|step| context.stays(step));
+    context.progress().done.extend(same.iter().map(|step| step.urn.clone()));
+    for step in &same {
+        context.report.nothing(step);
+        step.old.iter().for_each(|old| context.report.became(old));
+    }
     let to_do = removals.len() + others.iter().filter(|step| step.action != Action::Same).count();
     context.report.expect(to_do);
     let after = positions(&others);
@@ -137,12 +143,12 @@ impl Apply {
         store: Arc<Store>,
         report: Report,
         unsettled: HashSet<Urn>,
-        declared: Option<(&StackFile, &str, PropertyMap)>,
+        declared: Option<(Arc<StackFile>, &str, PropertyMap)>,
     ) -> Self {
         let types: HashMap<String, Arc<[String]>> = session.types().into_iter().collect();
         let (file, stack, config) = match declared {
-            Some((file, stack, config)) => (file.clone(), stack, config),
-            None => (StackFile::default(), "", PropertyMap::new()),
+            Some(declared) => declared,
+            None => (Arc::default(), "", PropertyMap::new()),
         };
         let mut scope = Scope::new(&file, stack, config);
         // Also what is no target of this run can be referred to.
@@ -168,6 +174,12 @@ impl Apply {
             }),
             unsettled,
         }
+    }
+
+    /// Whether nothing is to be done or noted for a step, and others can refer to its resource as it is.
+    fn stays(&self, step: &Step) -> bool {
+        let is_noted = step.old.as_ref().is_some_and(|old| step.keeps(old));
+        step.action == Action::Same && is_noted && !self.unsettled.contains(&step.urn)
     }
 
     fn progress(&self) -> MutexGuard<'_, Progress> {

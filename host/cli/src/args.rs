@@ -152,6 +152,14 @@ pub enum State {
 pub struct Place {
     /// The stack file.
     pub file: PathBuf,
+    /// Which stack of it.
+    #[command(flatten)]
+    pub of: Stack,
+}
+
+/// Which stack of a file, its provider, and where its state is.
+#[derive(Debug, Clone, Args)]
+pub struct Stack {
     /// The stack: each has a state of its own. [stack file: bindery.stack] [default: dev]
     #[arg(long, short, env = "BINDERY_STACK", value_parser = stack_name)]
     pub stack: Option<String>,
@@ -235,18 +243,9 @@ pub struct Import {
     /// How the provider is configured, and what it calls.
     #[command(flatten)]
     pub services: Services,
-    /// Use the provider in this file instead of the built-in one; what it may call stands in the .toml file beside it.
-    #[arg(long, value_name = "FILE[@sha256:DIGEST]", env = "BINDERY_COMPONENT")]
-    pub component: Option<ComponentFile>,
-    /// Read from the emulated services of the stack file.
-    #[arg(long, env = "BINDERY_EMULATE", value_parser = BoolishValueParser::new())]
-    pub emulate: bool,
-    /// The stack whose emulated services are read. [stack file: bindery.stack] [default: dev]
-    #[arg(long, short, env = "BINDERY_STACK", value_parser = stack_name)]
-    pub stack: Option<String>,
-    /// Where the state is kept. [default: .bindery beside the stack file]
-    #[arg(long, value_name = "DIR", env = "BINDERY_STATE_DIR")]
-    pub state_dir: Option<PathBuf>,
+    /// Which stack of the file has the emulated services that are read, and which provider reads them.
+    #[command(flatten)]
+    pub of: Stack,
 }
 
 /// How the emulator is served.

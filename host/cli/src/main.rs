@@ -8,6 +8,7 @@
 
 mod apply;
 mod args;
+mod backup;
 mod commands;
 mod component;
 mod display;

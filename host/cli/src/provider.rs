@@ -4,10 +4,28 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bindery_resource::{Checked, Diff, PropertyMap, Urn};
+use bindery_sandbox::CallError;
 use bindery_sandbox::error::CheckError as SandboxCheckError;
 use bindery_stack::{CheckError, Provider, ResourceState};
 
 use crate::session::Session;
+
+impl Session {
+    /// Who claims in this run what a resource occupies.
+    ///
+    /// # Errors
+    /// When its state cannot be used.
+    pub async fn claimed_by(&self, state: &ResourceState) -> Result<Option<Urn>, CallError> {
+        let (token, tenant) = (state.urn.token(), &self.tenant);
+        tenant.claimed_by(&self.run, token, &state.id, &state.outputs).await
+    }
+
+    /// Whether two that occupy the same are the same grant, as the provider sees it.
+    pub async fn is_alike(&self, one: &ResourceState, other: &ResourceState) -> bool {
+        let diff = self.diff(one, &other.inputs).await;
+        diff.is_ok_and(|diff| diff.changes.is_empty())
+    }
+}
 
 impl Provider for Session {
     fn types(&self) -> BTreeMap<String, Arc<[String]>> {

@@ -227,6 +227,9 @@ impl Report {
 
     /// A resource has become what this says.
     pub fn became(&self, state: &ResourceState) {
+        if self.0.listener != Listener::Program {
+            return;
+        }
         let mut told = self.told();
         let place = told.places.get(&(state.urn.to_string(), false)).copied();
         let resources = told.document.resources.as_mut();

@@ -1,21 +1,22 @@
 //! The stack that a command works on: its file, its place, and the settings that hold for it.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bindery_resource::PropertyMap;
 use bindery_sandbox::Component;
 use bindery_stack::{Diagnostic, Owner, StackFile};
 
-use crate::args::Place;
+use crate::args::{self, Place};
 use crate::excerpt::Source;
 use crate::failure::Failure;
 use crate::report::Report;
 use crate::store::Paths;
 
 /// The stack that is meant where nothing names one.
-pub const STACK: &str = "dev";
+const STACK: &str = "dev";
 
 /// How many operations run at the same time where nothing says it: enough to hide a service's latency, and far below its
 /// quota.
@@ -28,7 +29,7 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 #[derive(Debug)]
 pub struct Stack {
     /// What is declared.
-    pub file: StackFile,
+    pub file: Arc<StackFile>,
     /// The stack's name.
     pub name: String,
     /// Where its files are.
@@ -39,13 +40,11 @@ impl Stack {
     /// Reads the stack file of a command, and tells the report of it.
     pub fn open(place: &Place, report: &Report) -> Result<Self, Failure> {
         let file = read(&place.file, report)?;
-        let name = place.stack.clone().or_else(|| file.settings.stack.clone());
-        let name = name.unwrap_or_else(|| STACK.to_string());
+        let name = name(&file, &place.of);
         report.about(&file.name, &name);
-        let state_dir = place.state_dir.clone().unwrap_or_else(|| beside(&place.file));
         Ok(Self {
-            paths: Paths::new(&state_dir, &file.name, &name, place.emulate),
-            file,
+            paths: paths(&file, &place.file, &place.of),
+            file: Arc::new(file),
             name,
         })
     }
@@ -57,16 +56,6 @@ impl Stack {
             stack: self.name.clone(),
             provider: component.name.clone(),
             version: component.version.clone(),
-        }
-    }
-
-    /// Whose state it is, with the built-in provider.
-    pub fn owner_of_built_in(&self) -> Owner {
-        Owner {
-            project: self.file.name.clone(),
-            stack: self.name.clone(),
-            provider: "bindery".to_string(),
-            version: env!("CARGO_PKG_VERSION").to_string(),
         }
     }
 
@@ -211,7 +200,15 @@ pub fn read(path: &Path, report: &Report) -> Result<StackFile, Failure> {
     StackFile::parse(&text).map_err(Failure::diagnostics)
 }
 
-/// `.bindery` beside the stack file.
-pub fn beside(file: &Path) -> PathBuf {
-    file.parent().unwrap_or_else(|| Path::new(".")).join(".bindery")
+/// The stack that is meant.
+fn name(file: &StackFile, of: &args::Stack) -> String {
+    let named = of.stack.clone().or_else(|| file.settings.stack.clone());
+    named.unwrap_or_else(|| STACK.to_string())
+}
+
+/// Where the files of a stack are.
+pub fn paths(file: &StackFile, path: &Path, of: &args::Stack) -> Paths {
+    let beside = || path.parent().unwrap_or_else(|| Path::new(".")).join(".bindery");
+    let state_dir = of.state_dir.clone().unwrap_or_else(beside);
+    Paths::new(&state_dir, &file.name, &name(file, of), of.emulate)
 }

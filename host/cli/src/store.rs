@@ -7,21 +7,16 @@ use std::io::{self, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use bindery_sandbox::Digest;
 use bindery_stack::journal::{Replayed, journal_foot, journal_head, journal_line};
 use bindery_stack::{Change, Deployment, Outcome, Owner, PendingOperation};
 use fail::fail_point;
-use sha2::{Digest, Sha256};
 use tokio::task::block_in_place;
 
+use crate::backup::{self, replace_file};
 use crate::failure::{Failure, Problem};
 use crate::lock::{self, Lock};
 use crate::report::Report;
-
-/// How many backups are kept.
-const BACKUPS: usize = 10;
-
-/// How the name of a file starts that is not written to its end.
-const TEMPORARY: &str = ".writing-";
 
 /// Where a stack's files are. What was made on emulated services has a state of its own: it says nothing of the real ones.
 #[derive(Debug, Clone)]
@@ -112,21 +107,6 @@ impl Paths {
     pub fn holder(&self) -> Option<String> {
         lock::holder(&self.folder.join("lock"))
     }
-
-    /// What is left of writes that never came to their end, and journals beyond those that are kept.
-    fn clean(&self) -> io::Result<()> {
-        for folder in [self.folder.clone(), self.backups()] {
-            for path in files(&folder)? {
-                if path
-                    .file_name()
-                    .is_some_and(|name| name.to_string_lossy().starts_with(TEMPORARY))
-                {
-                    fs::remove_file(path)?;
-                }
-            }
-        }
-        prune(&self.backups(), "journal", BACKUPS)
-    }
 }
 
 fn bytes(path: &Path) -> Result<Option<Vec<u8>>, Failure> {
@@ -138,45 +118,6 @@ fn bytes(path: &Path) -> Result<Option<Vec<u8>>, Failure> {
             path.display()
         ))),
     }
-}
-
-/// The files of a folder, sorted by their names without their endings; none where there is no such folder.
-fn files(folder: &Path) -> io::Result<Vec<PathBuf>> {
-    let entries = match fs::read_dir(folder) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(error),
-    };
-    let mut files = Vec::new();
-    for entry in entries {
-        let path = entry?.path();
-        if path.is_file() {
-            files.push(path);
-        }
-    }
-    files.sort_by_key(|path| path.file_stem().map(std::ffi::OsStr::to_os_string));
-    Ok(files)
-}
-
-/// Whether this program named a file, after a time. Others are a person's own.
-fn is_dated(path: &Path, extension: &str) -> bool {
-    let stem = path
-        .file_stem()
-        .map(|stem| stem.to_string_lossy().into_owned())
-        .unwrap_or_default();
-    let time = stem.get(..now().len()).unwrap_or_default();
-    let is_time = time.ends_with('Z') && time.chars().all(|c| c.is_ascii_digit() || "T-.Z".contains(c));
-    is_time && path.extension().is_some_and(|found| found == extension)
-}
-
-/// Keeps the last files of an ending.
-fn prune(folder: &Path, extension: &str, kept: usize) -> io::Result<()> {
-    let files = files(folder)?;
-    let found = files.iter().filter(|path| is_dated(path, extension));
-    for old in found.rev().skip(kept) {
-        fs::remove_file(old)?;
-    }
-    Ok(())
 }
 
 /// A stack's state, which this process alone works on.
@@ -224,13 +165,11 @@ impl Store {
             journal,
         } = paths.read(&owner)?;
         let prepare = || -> io::Result<Option<String>> {
-            paths.clean()?;
+            backup::clean(&paths.folder, &paths.backups())?;
             match journal {
                 // Somebody put another state in the place of the one that it follows.
                 Some(Replayed::Foreign) => {
-                    fs::create_dir_all(paths.backups())?;
-                    let aside = paths.backups().join(format!("{}.journal", now()));
-                    fs::rename(paths.journal(), &aside)?;
+                    let aside = backup::put_aside(&paths.journal(), &paths.backups())?;
                     let message = format!(
                         "what an interrupted run did after another state is not part of this one; it is put aside as {}",
                         aside.display()
@@ -249,7 +188,7 @@ impl Store {
                 None => {}
             }
             if let Some(text) = &text {
-                back_up(&paths, text)?;
+                backup::back_up(&paths.backups(), text)?;
             }
             Ok(text)
         };
@@ -403,55 +342,5 @@ fn close_journal(path: &Path, became: &str) -> io::Result<()> {
 }
 
 fn digest(text: &str) -> String {
-    Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// A time as part of a file's name, which sorts as it passes.
-fn now() -> String {
-    jiff::Timestamp::now().strftime("%Y-%m-%dT%H-%M-%S.%6fZ").to_string()
-}
-
-/// Keeps a copy of the document as it was before the run, unless there is one already.
-fn back_up(paths: &Paths, text: &str) -> io::Result<()> {
-    let folder = paths.backups();
-    fs::create_dir_all(&folder)?;
-    let known = files(&folder)?;
-    let last = known.iter().rfind(|path| is_dated(path, "json"));
-    if let Some(last) = last
-        && fs::read_to_string(last).is_ok_and(|last| last == text)
-    {
-        return Ok(());
-    }
-    // Also where the clock went back, the newest stands last.
-    let stem = last
-        .and_then(|last| last.file_stem())
-        .map(|stem| stem.to_string_lossy().into_owned());
-    let name = match stem {
-        Some(stem) if stem >= now() => {
-            let (time, number) = stem.split_at_checked(now().len()).unwrap_or((&stem, ""));
-            let number: u32 = number.trim_start_matches('-').parse().unwrap_or_default();
-            format!("{time}-{:06}", number + 1)
-        }
-        _ => now(),
-    };
-    replace_file(&folder.join(format!("{name}.json")), text.as_bytes())?;
-    prune(&folder, "json", BACKUPS)
-}
-
-/// Puts a file in the place of another, whole or not at all.
-fn replace_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    // A link stays one: what it leads to is replaced.
-    let path = &path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
-    let folder = path.parent().unwrap_or_else(|| Path::new("."));
-    let mut new = tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(folder)?;
-    fail_point!("half-replaced", |_| {
-        let _ = new.write_all(bytes.get(..bytes.len() / 2).unwrap_or_default());
-        std::process::abort()
-    });
-    new.write_all(bytes)?;
-    new.as_file().sync_all()?;
-    fail_point!("before-rename", |_| std::process::abort());
-    new.persist(path).map_err(|error| error.error)?;
-    // The name, too, must outlast a loss of power.
-    File::open(folder)?.sync_all()
+    Digest::of(text.as_bytes()).to_string()
 }

@@ -77,9 +77,11 @@ impl Value {
     }
 }
 
+/// Up to here every whole number is one that a double holds.
+pub const EXACT: f64 = 9_007_199_254_740_992.0;
+
 /// Whole numbers without a fraction, so that they read as a person writes them.
 fn number(value: f64) -> serde_json::Value {
-    const EXACT: f64 = 9_007_199_254_740_992.0;
     if value.fract() == 0.0 && value.abs() <= EXACT {
         #[expect(clippy::cast_possible_truncation, reason = "a whole number of at most 2^53")]
         return (value as i64).into();

@@ -1,11 +1,12 @@
 //! A stack's configuration: the keys that its file declares, and those that it sets for a provider (`NAMESPACE:KEY`).
 
+use bindery_resource::value::EXACT;
 use bindery_resource::{PropertyMap, Value, nearest};
 use indexmap::IndexMap;
 
 use crate::diagnostic::{Diagnostic, Position};
 use crate::reader::{Reader, find};
-use crate::yaml::{EXACT, Entry, Node, NodeValue};
+use crate::yaml::{Entry, Node, NodeValue};
 
 /// What a stack file says of configuration.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -69,6 +69,20 @@ impl Step {
         !self.inputs.values().any(Value::has_unknown)
     }
 
+    /// Whether a state has all of the declaration's that outlives it.
+    pub fn keeps(&self, state: &ResourceState) -> bool {
+        let KeptOptions {
+            protect,
+            retain_on_delete,
+            import_id,
+        } = &self.kept;
+        state.inputs == self.inputs
+            && state.dependencies == self.dependencies
+            && state.protect == *protect
+            && state.retain_on_delete == *retain_on_delete
+            && state.import_id == *import_id
+    }
+
     /// The state of the resource once this is done.
     pub fn becomes(&self, id: String, outputs: PropertyMap) -> ResourceState {
         ResourceState {

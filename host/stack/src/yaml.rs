@@ -1,5 +1,6 @@
 //! YAML as a tree in which every node and every key knows its place.
 
+use bindery_resource::value::EXACT;
 use bindery_resource::{PropertyMap, Value};
 use saphyr::{EmitError, LoadableYamlNode, MarkedYaml, Marker, Scalar, Yaml, YamlData, YamlEmitter};
 use saphyr_parser::{Event, Parser};
@@ -123,9 +124,6 @@ fn position(marker: &Marker) -> Position {
         column: marker.col() + 1,
     }
 }
-
-/// Up to here every whole number is one that a double holds.
-pub const EXACT: f64 = 9_007_199_254_740_992.0;
 
 fn exact(number: f64, position: Position) -> Result<f64, Diagnostic> {
     if number.is_finite() && (number.fract() != 0.0 || number.abs() < EXACT) {

@@ -273,14 +273,9 @@ impl Apply {
         let (known_footprint, other_footprint) = (footprint(known.clone()).await, footprint(other.clone()).await);
         let is_same_claim =
             known_footprint.is_some_and(|known| other_footprint.is_some_and(|other| known.claim == other.claim));
-        // What was done in this run is as the state has it; what was not may have been overwritten by the other.
-        let is_done = self.progress().done.contains(owner);
-        let without_etag = |state: &ResourceState| {
-            let mut outputs = state.outputs.clone();
-            outputs.shift_remove("etag");
-            outputs
-        };
-        is_same_claim && (is_done || *owner == other.urn || without_etag(&known) == without_etag(other))
+        // One that this run has no step for may have been overwritten by the other.
+        let is_certain = *owner == other.urn || self.progress().done.contains(owner);
+        is_same_claim && (is_certain || self.session.is_alike(&known, other).await)
     }
 
     /// Lets go of a resource, which stays as it is.

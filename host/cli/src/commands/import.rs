@@ -12,11 +12,10 @@ use crate::failure::Failure;
 use crate::report::Report;
 use crate::session::{Configuration, Session};
 use crate::stack::{self, Needs};
-use crate::store::Paths;
 
 /// Prints the YAML of a resource that exists.
 pub async fn import(options: &Import, report: &Report) -> Result<(), Failure> {
-    if options.emulate && options.file.is_none() {
+    if options.of.emulate && options.file.is_none() {
         return Err(
             Failure::input("`--emulate` needs the stack file whose services are emulated").with_hint("pass `--file`"),
         );
@@ -27,7 +26,7 @@ pub async fn import(options: &Import, report: &Report) -> Result<(), Failure> {
         .map(|path| stack::read(path, report))
         .transpose()?;
     let runtime = component::runtime(report)?;
-    let loaded = component::load(&runtime, options.component.as_ref())?;
+    let loaded = component::load(&runtime, options.of.component.as_ref())?;
     let token = token(&loaded.component, &options.token)?;
     let values = stack::configuration(
         file.as_ref(),
@@ -35,21 +34,16 @@ pub async fn import(options: &Import, report: &Report) -> Result<(), Failure> {
         &options.services.config,
         Needs::Settings,
     )?;
-    let policies = match (&file, &options.file) {
-        (Some(file), Some(path)) => {
-            let name = options.stack.clone().or_else(|| file.settings.stack.clone());
-            let name = name.unwrap_or_else(|| stack::STACK.to_string());
-            let state_dir = options.state_dir.clone().unwrap_or_else(|| stack::beside(path));
-            Some(Paths::new(&state_dir, &file.name, &name, true).policies())
-        }
-        _ => None,
-    };
+    let policies = file.as_ref().zip(options.file.as_ref()).map(|(file, path)| {
+        let paths = stack::paths(file, path, &options.of);
+        paths.policies()
+    });
     let configuration = Configuration {
         kept: None,
         file: values.settings,
         given: values.given,
         endpoints: &options.services.endpoint,
-        emulate: options.emulate,
+        emulate: options.of.emulate,
         policies: policies.as_deref(),
         timeout: stack::timeout(options.services.timeout, file.as_ref()),
     };

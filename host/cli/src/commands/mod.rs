@@ -87,10 +87,10 @@ enum Kept {
 impl Opened {
     /// Opens a stack for a command that changes nothing.
     async fn to_look(place: &Place, services: &Services, report: &Report) -> Result<Self, Failure> {
-        not_both(place.emulate, services)?;
+        not_both(place.of.emulate, services)?;
         let stack = Stack::open(place, report)?;
         let runtime = component::runtime(report)?;
-        let loaded = component::load(&runtime, place.component.as_ref())?;
+        let loaded = component::load(&runtime, place.of.component.as_ref())?;
         let owner = stack.owner(&loaded.component);
         let values = stack::configuration(Some(&stack.file), &loaded.component, &services.config, Needs::Values)?;
         let configuration = Configuration {
@@ -98,7 +98,7 @@ impl Opened {
             file: values.settings,
             given: values.given,
             endpoints: &services.endpoint,
-            emulate: place.emulate,
+            emulate: place.of.emulate,
             policies: None,
             timeout: stack::timeout(services.timeout, Some(&stack.file)),
         };
@@ -118,10 +118,10 @@ impl Opened {
         if !run.yes && !report.can_ask() {
             return Err(Failure::input("with `--json` and `--quiet` nobody is asked").with_hint("pass `--yes`"));
         }
-        not_both(place.emulate, services)?;
+        not_both(place.of.emulate, services)?;
         let stack = Stack::open(place, report)?;
         let runtime = component::runtime(report)?;
-        let loaded = component::load(&runtime, place.component.as_ref())?;
+        let loaded = component::load(&runtime, place.of.component.as_ref())?;
         let owner = stack.owner(&loaded.component);
         let needs = match kept {
             Kept::File => Needs::Values,
@@ -136,7 +136,7 @@ impl Opened {
             file: values.settings,
             given: values.given,
             endpoints: &services.endpoint,
-            emulate: place.emulate,
+            emulate: place.of.emulate,
             policies: Some(&policies),
             timeout: stack::timeout(services.timeout, Some(&stack.file)),
         };
@@ -225,7 +225,7 @@ impl Changing<'_> {
         if !changes.is_empty() {
             store.commit(changes).await.map_err(unwritten)?;
         }
-        let declared_file = declared.map(|config| (&stack.file, stack.name.as_str(), config));
+        let declared_file = declared.map(|config| (Arc::clone(&stack.file), stack.name.as_str(), config));
         let has_outputs = declared_file.is_some();
         let (session, store_too) = (Arc::clone(&session), Arc::clone(&store));
         let cancel = session.cancel.clone();

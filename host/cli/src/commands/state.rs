@@ -14,11 +14,8 @@ use crate::style::{FAINT, HEADING, WARNING};
 
 fn load(place: &Place, report: &Report) -> Result<(Deployment, Owner), Failure> {
     let stack = Stack::open(place, report)?;
-    let owner = match &place.component {
-        // Its name and version are known without compiling it.
-        None => stack.owner_of_built_in(),
-        Some(file) => stack.owner(&component::compile(&component::runtime(report)?, Some(file))?),
-    };
+    let component = component::compile(&component::runtime(report)?, place.of.component.as_ref())?;
+    let owner = stack.owner(&component);
     Ok((stack.paths.load(&owner)?, owner))
 }
 

@@ -1,8 +1,9 @@
 //! `up`: makes what the stack file declares so.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
-use bindery_resource::{PropertyMap, Urn};
+use bindery_resource::Urn;
 use bindery_stack::plan::{Request, plan};
 use bindery_stack::{Action, Change, Deployment, Plan, ResourceState, Targets};
 
@@ -97,32 +98,20 @@ pub async fn up(run: &Run, report: &Report) -> Result<(), Failure> {
 /// Resources that stay as the state has them, though one that goes was made in their place: what they granted may have
 /// been overwritten.
 async fn overwritten(session: &Session, plan: &Plan, deployment: &Deployment) -> Vec<ResourceState> {
-    let is_same = |urn: &Urn| {
-        plan.steps
-            .iter()
-            .any(|step| step.urn == *urn && step.action == Action::Same)
-    };
-    let without_etag = |outputs: &PropertyMap| {
-        let mut outputs = outputs.clone();
-        outputs.shift_remove("etag");
-        outputs
-    };
-    let mut found: Vec<ResourceState> = Vec::new();
+    let same = plan.steps.iter().filter(|step| step.action == Action::Same);
+    let mut same: HashSet<&Urn> = same.map(|step| &step.urn).collect();
+    let mut found = Vec::new();
     let removed = plan.steps.iter().filter(|step| step.action == Action::Delete);
     for old in removed.filter_map(|step| step.old.as_ref()) {
-        let token = old.urn.token();
-        let owner = session
-            .tenant
-            .claimed_by(&session.run, token, &old.id, &old.outputs)
-            .await;
         // What cannot be found out here is said when it is removed.
-        let Ok(Some(owner)) = owner else { continue };
-        if owner == old.urn || !is_same(&owner) || found.iter().any(|state| state.urn == owner) {
-            continue;
+        let owner = session.claimed_by(old).await.ok().flatten();
+        let known = owner.filter(|owner| *owner != old.urn && same.contains(owner));
+        if let Some(known) = known.and_then(|owner| deployment.resource(&owner))
+            && !session.is_alike(known, old).await
+        {
+            same.remove(&known.urn);
+            found.push(known.clone());
         }
-        let known = deployment.resource(&owner);
-        let is_other = |known: &&ResourceState| without_etag(&known.outputs) != without_etag(&old.outputs);
-        found.extend(known.filter(is_other).cloned());
     }
     found
 }
