@@ -8,6 +8,7 @@ use clap::builder::BoolishValueParser;
 use clap::{Arg, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
+use bindery_sandbox::package::ComponentFile;
 use bindery_stack::file::is_name;
 use bindery_stack::settings::{PARALLEL, TIMEOUT};
 
@@ -97,6 +98,11 @@ pub enum Command {
         /// The component: FILE, FILE@sha256:DIGEST. The built-in one where none is named.
         component: Option<ComponentFile>,
     },
+    /// Print a provider component's package schema, from which Pulumi makes SDKs.
+    Schema {
+        /// The component: FILE, FILE@sha256:DIGEST. The built-in one where none is named.
+        component: Option<ComponentFile>,
+    },
     /// Serve the three services' policy endpoints on this machine.
     Emulator(EmulatorOptions),
     /// Print a script that completes this command line.
@@ -122,6 +128,7 @@ impl Command {
                 command: State::Export { .. },
             } => "state export",
             Self::Inspect { .. } => "inspect",
+            Self::Schema { .. } => "schema",
             Self::Emulator(_) => "emulator",
             Self::Completions { .. } => "completions",
         }
@@ -259,39 +266,6 @@ pub struct EmulatorOptions {
     pub file: Option<PathBuf>,
 }
 
-/// A component's file, and the digest that it must have.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ComponentFile {
-    /// The file.
-    pub path: PathBuf,
-    /// `sha256:` and 64 hexadecimal digits.
-    pub digest: Option<String>,
-}
-
-impl std::str::FromStr for ComponentFile {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (path, digest) = match text.rsplit_once("@sha256:") {
-            None => (text, None),
-            Some((path, digits)) => {
-                let is_digest = digits.len() == 64 && digits.chars().all(|c| c.is_ascii_hexdigit());
-                if !is_digest {
-                    return Err("a digest is `sha256:` and 64 hexadecimal digits".to_string());
-                }
-                (path, Some(format!("sha256:{}", digits.to_ascii_lowercase())))
-            }
-        };
-        if path.is_empty() {
-            return Err("expected a file".to_string());
-        }
-        Ok(Self {
-            path: PathBuf::from(path),
-            digest,
-        })
-    }
-}
-
 fn key_value(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.to_string(), value.to_string())),
@@ -326,16 +300,5 @@ mod tests {
     #[test]
     fn the_command_line_is_well_formed() {
         Arguments::command().debug_assert();
-    }
-
-    #[test]
-    fn a_component_may_be_pinned_by_its_digest() {
-        let digest = "a".repeat(64);
-        let pinned: ComponentFile = format!("dir/x.wasm@sha256:{}", digest.to_uppercase()).parse().unwrap();
-        assert_eq!(pinned.path, PathBuf::from("dir/x.wasm"));
-        assert_eq!(pinned.digest, Some(format!("sha256:{digest}")));
-        assert!("x@y.wasm".parse::<ComponentFile>().unwrap().digest.is_none());
-        assert!("x.wasm@sha256:abc".parse::<ComponentFile>().is_err());
-        assert!(format!("@sha256:{digest}").parse::<ComponentFile>().is_err());
     }
 }

@@ -10,12 +10,12 @@ use bindery_resource::{PropertyMap, Value};
 use bindery_sandbox::egress::AllowedOrigin;
 use bindery_sandbox::error::ConfigureError;
 use bindery_sandbox::origin::Origin;
+use bindery_sandbox::package::Package;
 use bindery_sandbox::schema::{PropertyType, RecordType};
 use bindery_sandbox::{Context, Event, Limits, Run, Runtime, Tenant, TenantOptions};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::component::Loaded;
 use crate::failure::{Ending, Failure, Problem};
 
 /// A configured provider, for one run.
@@ -55,12 +55,12 @@ pub struct Configuration<'c> {
 
 impl Session {
     /// Configures a provider.
-    pub async fn start(runtime: &Runtime, loaded: Loaded, configuration: Configuration<'_>) -> Result<Self, Failure> {
-        let Loaded {
+    pub async fn start(runtime: &Runtime, package: Package, configuration: Configuration<'_>) -> Result<Self, Failure> {
+        let Package {
             component,
             manifest,
             beside,
-        } = loaded;
+        } = package;
         let variable = |name: &str| env::var(name).ok();
         let mut config = configuration.kept.cloned().unwrap_or_default();
         for (key, value) in manifest.defaults(variable) {

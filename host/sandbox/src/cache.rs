@@ -1,6 +1,7 @@
 //! Compiled components, kept between processes. What is read here becomes machine code, so the folder must be one that
 //! nobody but its user can write; and a file in it is used only if it is whole, and was made by this very compiler.
 
+use std::env;
 use std::fs::{self, DirBuilder};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Write};
@@ -38,6 +39,21 @@ impl Cache {
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
         }
         Ok(Self(folder))
+    }
+
+    /// The cache in the user's own folder: `BINDERY_CACHE_DIR`, or one in that for caches; none where there is no such folder,
+    /// or it cannot be used.
+    ///
+    /// # Errors
+    /// When the folder that `BINDERY_CACHE_DIR` names cannot be used.
+    pub fn open_usual() -> io::Result<Option<Self>> {
+        let variable = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        if let Some(named) = variable("BINDERY_CACHE_DIR") {
+            return Self::open(&named).map(Some);
+        }
+        let usual = variable("XDG_CACHE_HOME").map(|folder| folder.join("bindery"));
+        let usual = usual.or_else(|| Some(variable("HOME")?.join(".cache/bindery")));
+        Ok(usual.and_then(|folder| Self::open(&folder).ok()))
     }
 
     fn path(&self, engine: &Engine, digest: &Digest) -> PathBuf {

@@ -89,6 +89,8 @@ pub struct Component {
     pub name: String,
     /// The provider's version: that of its `about`.
     pub version: String,
+    /// What it is for, where the component carries docs.
+    pub docs: Option<String>,
     /// The version of the contract that it was built for.
     pub contract: String,
     /// The digest of its bytes.
@@ -146,7 +148,9 @@ impl Component {
         let types = exports.resource_types(&docs)?;
         let mut config = about.config;
         docs.describe(&about.interface, "config", &mut config);
+        let package = format!("{}:{}@{}", about.id.namespace, about.id.package, about.id.version);
         Ok(Self {
+            docs: docs.package(&package).map(String::from),
             name: about.id.namespace,
             version: about.id.version,
             contract,

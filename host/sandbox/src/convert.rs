@@ -296,7 +296,7 @@ mod tests {
                 property("label", PropertyType::String, true),
                 property("start", PropertyType::Integer64 { signed: true }, false),
             ],
-            docs: None,
+            ..RecordType::default()
         };
         RecordType {
             properties: vec![
@@ -307,7 +307,7 @@ mod tests {
                 property("parts", PropertyType::List(Box::new(PropertyType::Record(part))), true),
                 property("bootable", PropertyType::Bool, true),
             ],
-            docs: None,
+            ..RecordType::default()
         }
     }
 

@@ -7,7 +7,8 @@ use wasmparser::{Parser, Payload};
 use wit_parser::decoding::{DecodedWasm, decode};
 use wit_parser::{Resolve, Type, TypeDefKind, TypeId};
 
-use crate::schema::{PropertyType, RecordType};
+use crate::schema::{PropertyType, RecordType, TypeName};
+use crate::token::InterfaceId;
 
 /// The custom section that holds one encoded WIT package.
 pub const SECTION: &str = "bindery:wit";
@@ -19,6 +20,8 @@ pub struct Docs {
     /// Record docs by interface id and name: a package's own section has its docs, the others repeat its types without.
     records: HashMap<(String, String), (usize, TypeId)>,
     interfaces: HashMap<String, String>,
+    /// Package docs by `namespace:name@version`.
+    about: HashMap<String, String>,
 }
 
 impl Docs {
@@ -36,6 +39,9 @@ impl Docs {
     fn add(&mut self, resolve: Resolve, package: wit_parser::PackageId) {
         let index = self.packages.len();
         if let Some(package) = resolve.packages.get(package) {
+            if let Some(text) = &package.docs.contents {
+                self.about.insert(package.name.to_string(), text.clone());
+            }
             for (name, interface) in &package.interfaces {
                 let id = package.name.interface_id(name);
                 let Some(interface) = resolve.interfaces.get(*interface) else {
@@ -50,6 +56,11 @@ impl Docs {
             }
         }
         self.packages.push(resolve);
+    }
+
+    /// What a package is for.
+    pub fn package(&self, id: &str) -> Option<&str> {
+        self.about.get(id).map(String::as_str)
     }
 
     /// What an interface is for.
@@ -71,6 +82,7 @@ impl Docs {
         };
         let TypeDefKind::Record(fields) = &ty.kind else { return };
         record.docs.clone_from(&ty.docs.contents);
+        record.name = self.name_of(index, id);
         for property in &mut record.properties {
             let Some(field) = fields.fields.iter().find(|field| field.name == property.field) else {
                 continue;
@@ -108,6 +120,18 @@ impl Docs {
             (TypeDefKind::Record(_), PropertyType::Record(record)) => self.describe_type(index, id, record),
             _ => {}
         }
+    }
+
+    fn name_of(&self, index: usize, id: TypeId) -> Option<TypeName> {
+        let resolve = self.packages.get(index)?;
+        let ty = resolve.types.get(id)?;
+        let wit_parser::TypeOwner::Interface(interface) = ty.owner else {
+            return None;
+        };
+        Some(TypeName {
+            interface: InterfaceId::parse(&resolve.id_of(interface)?)?,
+            name: ty.name.clone()?,
+        })
     }
 
     /// The type behind `use`, in the section of the package that it comes from, which is the one with its docs.

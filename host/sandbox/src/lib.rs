@@ -8,7 +8,7 @@
 //! limits → the guest → `wasi:http` → egress, which judges the origin and attaches the credential → the service; and
 //! back to the retry loop, which repeats or hands up one error that says what to do.
 //!
-//! - [`runtime`], [`component`]: load a component, and see what it is without running it. [`cache`]: what was compiled.
+//! - [`package`], [`runtime`], [`component`]: load a component, and see what it is without running it. [`cache`]: what was compiled.
 //! - [`schema`], [`token`], [`docs`]: resource types, their names and properties. [`convert`]: values by those types.
 //! - [`tenant`]: a component, configured, with its origins and limits; [`operation`]: create, read, update, delete.
 //! - [`limits`], [`egress`], [`origin`], [`manifest`]: what a guest may do.
@@ -23,6 +23,7 @@ pub mod limits;
 pub mod manifest;
 pub mod operation;
 pub mod origin;
+pub mod package;
 pub mod runtime;
 pub mod schema;
 pub mod tenant;

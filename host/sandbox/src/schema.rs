@@ -3,7 +3,7 @@
 use thiserror::Error;
 use wasmtime::component::types::{self, Type};
 
-use crate::token::property_name;
+use crate::token::{InterfaceId, property_name};
 
 /// A record: a resource's inputs or outputs, a configuration, or a nested object.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -12,6 +12,17 @@ pub struct RecordType {
     pub properties: Vec<Property>,
     /// What it is for, where the component carries docs.
     pub docs: Option<String>,
+    /// What the component calls it, where it carries docs.
+    pub name: Option<TypeName>,
+}
+
+/// A record's own name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TypeName {
+    /// The interface that it is defined in.
+    pub interface: InterfaceId,
+    /// Its name there: `kebab-case`.
+    pub name: String,
 }
 
 /// One field of a record.
@@ -150,7 +161,10 @@ impl RecordType {
                 docs: None,
             });
         }
-        Ok(Self { properties, docs: None })
+        Ok(Self {
+            properties,
+            ..Self::default()
+        })
     }
 
     /// The property of a name.

@@ -3,10 +3,10 @@
 use std::fmt::Write;
 
 use bindery_sandbox::Component;
+use bindery_sandbox::package::ComponentFile;
 use bindery_sandbox::schema::{PropertyType, RecordType};
 use serde_json::{Value, json};
 
-use crate::args::ComponentFile;
 use crate::component;
 use crate::failure::Failure;
 use crate::report::Report;

@@ -5,6 +5,7 @@ mod import;
 mod inspect;
 mod preview;
 mod refresh;
+mod schema;
 mod state;
 mod up;
 
@@ -45,6 +46,7 @@ pub async fn run(command: Command, report: &Report) -> Result<(), Failure> {
             command: State::Export { place },
         } => state::export(&place, report),
         Command::Inspect { component } => inspect::inspect(component.as_ref(), report),
+        Command::Schema { component } => schema::schema(component.as_ref(), report),
         Command::Emulator(options) => emulator(&options, report).await,
         Command::Completions { shell } => {
             let mut script = Vec::new();

@@ -1,0 +1,236 @@
+//! A provider's configuration: the component's own keys, the host's, and those that programs written for another package
+//! bring along. What is a credential stays in this process.
+
+use std::env;
+use std::sync::Arc;
+
+use bindery_resource::{CheckFailure, PropertyMap, PropertyPath, Value, nearest};
+use bindery_sandbox::egress::{AllowedOrigin, BearerToken};
+use bindery_sandbox::error::ConfigureError;
+use bindery_sandbox::origin::Origin;
+use bindery_sandbox::schema::PropertyType;
+use bindery_sandbox::{Limits, Runtime, Tenant, TenantOptions};
+use bindery_schema::host_keys::{GOOGLE_NATIVE_KEYS, Without};
+use prost_types::Struct;
+
+use crate::mask::Mask;
+use crate::properties::{Properties, decode, from_json};
+use crate::served::Served;
+
+/// The name under which programs bring keys along that make no difference here.
+const GOOGLE_NATIVE: &str = "google-native";
+
+/// The host's key for a credential that is given as it is.
+pub const ACCESS_TOKEN: &str = "accessToken";
+
+/// Where the credential comes from that no key gives.
+pub const ACCESS_TOKEN_VARIABLE: &str = "GOOGLE_OAUTH_ACCESS_TOKEN";
+
+/// The origins that an operator trusts with the credential, separated by commas.
+const CREDENTIAL_ORIGINS: &str = "BINDERY_CREDENTIAL_ORIGINS";
+
+/// A configuration that was read.
+#[derive(Debug, Default)]
+pub struct Configuration {
+    /// The component's keys.
+    pub config: PropertyMap,
+    /// The credential.
+    pub token: Option<String>,
+    /// Keys that make no difference.
+    pub ignored: Vec<String>,
+    /// Keys whose values must not be written down.
+    pub withheld: Vec<String>,
+    /// Hides what is secret in it.
+    pub mask: Mask,
+}
+
+/// A provider that is ready for work.
+#[derive(Debug)]
+pub struct Configured {
+    /// The component under its configuration.
+    pub tenant: Tenant,
+    /// Hides what is secret in the configuration.
+    pub mask: Mask,
+    /// Whether requests carry a credential.
+    pub has_token: bool,
+}
+
+/// Reads the engine's arguments: values as they are, or as JSON where they are no strings.
+///
+/// # Errors
+/// Every key that cannot be accepted.
+pub fn read(served: &Served, args: Struct) -> Result<Configuration, Vec<CheckFailure>> {
+    let mut properties = decode(Some(args))?;
+    let mut read = Configuration::default();
+    let mut failures = Vec::new();
+    for (key, value) in std::mem::take(&mut properties.values) {
+        let at = PropertyPath::property(&key);
+        let own = served.component.config.property(&key);
+        let host = served.host_keys().iter().find(|host| host.name == key);
+        // Some engines send what they keep for themselves.
+        let is_engines = ["version", "pluginDownloadURL"].contains(&key.as_str()) || key.starts_with("__");
+        if let Some(property) = own {
+            let value = match (&property.ty, value) {
+                (PropertyType::String | PropertyType::Enum(_) | PropertyType::Integer64 { .. }, value) => value,
+                (_, Value::String(text)) => nested(&key, text, &mut properties, &mut failures),
+                (_, value) => value,
+            };
+            properties.values.insert(key.clone(), value.clone());
+            read.config.insert(key, value);
+        } else if let Some(host) = host {
+            if host.secret {
+                read.withheld.push(key.clone());
+                properties.secrets.insert(at.clone());
+                properties.values.insert(key.clone(), value.clone());
+            }
+            match (host.without, value) {
+                (Some(Without::Refused), _) => failures.push(CheckFailure::new(
+                    at,
+                    format!(
+                        "is not supported yet, and leaving it out would send requests with another credential, or none; use `{ACCESS_TOKEN}`"
+                    ),
+                )),
+                (Some(Without::Ignored), _) => read.ignored.push(key),
+                (None, Value::String(token)) if !token.is_empty() => match BearerToken::new(&token) {
+                    Some(_) => read.token = Some(token),
+                    None => failures.push(CheckFailure::new(at, "has characters that a request's header cannot carry")),
+                },
+                (None, Value::Unknown | Value::String(_)) => {}
+                (None, _) => failures.push(CheckFailure::new(at, "expected a string")),
+            }
+        } else if served.name == GOOGLE_NATIVE && GOOGLE_NATIVE_KEYS.contains(&key.as_str()) {
+            read.ignored.push(key);
+        } else if !is_engines {
+            failures.push(CheckFailure::new(at, unknown_key(served, &key)));
+        }
+    }
+    if !failures.is_empty() {
+        return Err(failures);
+    }
+    read.mask = Mask::of(&[&properties]);
+    Ok(read)
+}
+
+/// A value that came as the text of JSON. What is no JSON stays a string, which its type then refuses.
+fn nested(key: &str, text: String, properties: &mut Properties, failures: &mut Vec<CheckFailure>) -> Value {
+    let Ok(json) = serde_json::from_str(&text) else {
+        return Value::String(text);
+    };
+    let fields = [(key.to_string(), from_json(json))].into();
+    match decode(Some(Struct { fields })) {
+        Ok(mut inner) => {
+            properties.secrets.append(&mut inner.secrets);
+            inner.values.shift_remove(key).unwrap_or(Value::Null)
+        }
+        Err(inner) => {
+            failures.extend(inner);
+            Value::Null
+        }
+    }
+}
+
+fn unknown_key(served: &Served, key: &str) -> String {
+    let own = served
+        .component
+        .config
+        .properties
+        .iter()
+        .map(|property| property.name.as_str());
+    let hosts = served.host_keys().iter().map(|host| host.name);
+    let names: Vec<&str> = own.chain(hosts).collect();
+    match nearest(key, names.iter().copied()) {
+        Some(near) => format!("is no configuration key of `{}`; did you mean `{near}`?", served.name),
+        None => format!(
+            "is no configuration key of `{}`; the keys are `{}`",
+            served.name,
+            names.join("`, `")
+        ),
+    }
+}
+
+/// Configures the component.
+///
+/// # Errors
+/// What it does not accept, and what it would call and may not.
+pub async fn configure(
+    runtime: &Runtime,
+    served: &Served,
+    configuration: Configuration,
+) -> Result<Configured, Vec<CheckFailure>> {
+    let Configuration {
+        config, token, mask, ..
+    } = configuration;
+    let whole = |reason: String| vec![CheckFailure::new(PropertyPath::default(), reason)];
+    let token = token.or_else(|| variable(ACCESS_TOKEN_VARIABLE).filter(|_| served.is_built_in()));
+    let credential = |name: &str| match name {
+        ACCESS_TOKEN_VARIABLE if served.is_built_in() => token.clone(),
+        name => variable(name),
+    };
+    let allowed = served.manifest.allowed_origins(credential);
+    let mut origins = allowed.map_err(|error| whole(error.to_string()))?;
+    if served.is_built_in() {
+        allow_endpoints(&config, token.as_deref(), &mut origins)?;
+    }
+    let has_token = origins.iter().any(|allowed| allowed.bearer.is_some());
+    let options = TenantOptions {
+        name: served.name.clone(),
+        config,
+        origins,
+        limits: Limits::default(),
+    };
+    let tenant = Tenant::new(runtime, Arc::clone(&served.component), options).await;
+    let tenant = tenant.map_err(|error| match error {
+        ConfigureError::Failures(failures) => failures,
+        ConfigureError::Call(error) => whole(error.to_string()),
+    })?;
+    if let (Some(origin), Some(beside)) = (tenant.denied_origins().first(), &served.beside) {
+        return Err(whole(format!(
+            "the provider would call `{origin}`, which is not one of its origins; allow it in {}: `[[origin]]` and `url = \"{origin}\"`",
+            beside.display()
+        )));
+    }
+    Ok(Configured {
+        tenant,
+        mask,
+        has_token,
+    })
+}
+
+/// Lets the built-in provider call the endpoints of its configuration. They get the credential only where the operator says so.
+fn allow_endpoints(
+    config: &PropertyMap,
+    token: Option<&str>,
+    origins: &mut Vec<AllowedOrigin>,
+) -> Result<(), Vec<CheckFailure>> {
+    let trusted = variable(CREDENTIAL_ORIGINS).unwrap_or_default();
+    let trusted = trusted.split(',').map(str::trim).filter(|origin| !origin.is_empty());
+    let trusted: Result<Vec<Origin>, _> = trusted.map(Origin::parse).collect();
+    let trusted = trusted.map_err(|error| {
+        let reason = format!("the environment variable {CREDENTIAL_ORIGINS}: {error}");
+        vec![CheckFailure::new(PropertyPath::default(), reason)]
+    })?;
+    for (key, value) in config.iter().filter(|(key, _)| key.ends_with("Endpoint")) {
+        let Value::String(text) = value else { continue };
+        let origin = Origin::parse(text)
+            .map_err(|error| vec![CheckFailure::new(PropertyPath::property(key), error.to_string())])?;
+        if origins.iter().any(|allowed| allowed.origin == origin) {
+            continue;
+        }
+        let is_trusted = origin.is_https() && trusted.contains(&origin);
+        let bearer = token.filter(|_| is_trusted).and_then(BearerToken::new);
+        origins.push(AllowedOrigin { origin, bearer });
+    }
+    Ok(())
+}
+
+/// The access token of the stack's configuration. The engine gives each plugin its own keys.
+pub fn token_of_the_stack() -> Option<String> {
+    let config: serde_json::Value = serde_json::from_str(&variable("PULUMI_CONFIG")?).ok()?;
+    let token = config.get(ACCESS_TOKEN)?.as_str()?;
+    (!token.is_empty()).then(|| token.to_string())
+}
+
+/// An environment variable that is set to something.
+fn variable(name: &str) -> Option<String> {
+    env::var(name).ok().filter(|value| !value.is_empty())
+}

@@ -1,0 +1,302 @@
+//! One call on one resource: the engine's message in, the sandbox's answer out.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bindery_resource::{CheckFailure, PropertyMap, PropertyPath, Urn};
+use bindery_sandbox::error::CheckError;
+use bindery_sandbox::operation::Resource;
+use bindery_sandbox::schema::RecordType;
+use bindery_sandbox::{CallError, Context, Deleted, ErrorCode, Event, OperationError};
+use prost_types::Struct;
+use pulumi_gestalt_proto::pulumi::pulumirpc::{
+    self, CheckRequest, CheckResponse, CreateRequest, CreateResponse, DeleteRequest, DiffRequest, DiffResponse,
+    LogSeverity, ReadRequest, ReadResponse, UpdateRequest, UpdateResponse,
+};
+use tokio::time::Instant;
+use tonic::Status;
+
+use crate::configuration::{ACCESS_TOKEN, ACCESS_TOKEN_VARIABLE, Configured};
+use crate::difference;
+use crate::engine_log::EngineLog;
+use crate::mask::{Mask, union};
+use crate::properties::{Properties, decode, encode};
+use crate::run::EngineRun;
+use crate::status::{of_failures, of_operation};
+
+/// How long an operation may take whose resource has no `customTimeouts`.
+const TIMEOUT: Duration = Duration::from_secs(300);
+
+/// The longest that `customTimeouts` can ask for.
+const LONGEST: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// A call on a resource.
+#[derive(Debug)]
+pub struct Operation {
+    /// The provider.
+    pub configured: Arc<Configured>,
+    /// The engine's run.
+    pub run: Arc<EngineRun>,
+    /// Where the engine shows what happens.
+    pub log: EngineLog,
+    /// The package's name.
+    pub package: String,
+    /// The resource.
+    pub urn: Urn,
+    /// Its type, as the component has it.
+    pub token: String,
+}
+
+impl Operation {
+    /// Checks inputs, and takes the resource's claim.
+    pub async fn check(self, request: CheckRequest) -> Result<CheckResponse, Status> {
+        let is_new = request.olds.is_none_or(|olds| olds.fields.is_empty());
+        let news = match decode(request.news) {
+            Ok(news) => news,
+            Err(failures) => return Ok(self.refused(failures, &Mask::default())),
+        };
+        let mask = self.mask(&[&news]);
+        let checked = self
+            .configured
+            .tenant
+            .check(&self.run.claims, &self.urn, &self.token, &news.values)
+            .await;
+        match checked {
+            Ok(checked) => {
+                self.run.checked(&self.urn, is_new);
+                Ok(CheckResponse {
+                    inputs: Some(encode(&checked.inputs, &news.secrets)),
+                    failures: Vec::new(),
+                })
+            }
+            Err(CheckError::Failures(failures)) => Ok(self.refused(failures, &mask)),
+            Err(CheckError::Claim(taken)) => {
+                let failure = CheckFailure::new(PropertyPath::default(), taken.to_string());
+                Ok(self.refused(vec![failure], &mask))
+            }
+            Err(CheckError::Call(error)) => Err(self.status(&error.into(), &mask)),
+        }
+    }
+
+    fn refused(&self, failures: Vec<CheckFailure>, mask: &Mask) -> CheckResponse {
+        CheckResponse {
+            inputs: None,
+            failures: failures.iter().map(|failure| check_failure(failure, mask)).collect(),
+        }
+    }
+
+    /// What would change.
+    pub async fn diff(self, request: DiffRequest) -> Result<DiffResponse, Status> {
+        let olds = decoded("its state", request.olds)?;
+        let news = decoded("its inputs", request.news)?;
+        let mask = self.mask(&[&olds, &news]);
+        let (tenant, token) = (&self.configured.tenant, &self.token);
+        let diff = tenant.diff(token, &request.id, &olds.values, &news.values).await;
+        let diff = diff.map_err(|error| self.status(&unusable_state(error), &mask))?;
+        Ok(difference::response(diff, &request.ignore_changes))
+    }
+
+    /// Makes a resource, or says what that would give.
+    pub async fn create(self, request: CreateRequest) -> Result<CreateResponse, Status> {
+        let news = decoded("its inputs", request.properties)?;
+        let mask = self.mask(&[&news]);
+        if request.preview {
+            return Ok(CreateResponse {
+                // What is made later has no id that others could refer to.
+                id: String::new(),
+                properties: Some(self.preview(&news, &mask)?),
+                refresh_before_update: false,
+            });
+        }
+        let context = self.context(request.timeout, &mask);
+        let made = self.configured.tenant.create(&context, &self.token, &news.values).await;
+        self.log.flush().await;
+        let made = made.map_err(|error| self.status(&error, &mask))?;
+        self.run.made(&self.urn);
+        Ok(CreateResponse {
+            id: made.id,
+            properties: Some(encode(&made.outputs, &news.secrets)),
+            refresh_before_update: false,
+        })
+    }
+
+    /// Changes a resource in place, or says what that would give.
+    pub async fn update(self, request: UpdateRequest) -> Result<UpdateResponse, Status> {
+        let olds = decoded("its state", request.olds)?;
+        let news = decoded("its inputs", request.news)?;
+        let mask = self.mask(&[&olds, &news]);
+        let properties = if request.preview {
+            self.preview(&news, &mask)?
+        } else {
+            let old = Resource {
+                id: request.id,
+                outputs: olds.values,
+            };
+            let context = self.context(request.timeout, &mask);
+            let changed = self
+                .configured
+                .tenant
+                .update(&context, &self.token, &old, &news.values)
+                .await;
+            self.log.flush().await;
+            let changed = changed.map_err(|error| self.status(&error, &mask))?;
+            encode(&changed.outputs, &news.secrets)
+        };
+        Ok(UpdateResponse {
+            properties: Some(properties),
+            refresh_before_update: false,
+        })
+    }
+
+    fn preview(&self, news: &Properties, mask: &Mask) -> Result<Struct, Status> {
+        let outputs = self.configured.tenant.preview(&self.token, &news.values);
+        let outputs = outputs.map_err(|error| self.status(&error.into(), mask))?;
+        Ok(encode(&outputs, &news.secrets))
+    }
+
+    /// The resource as it is: for a refresh, for an import, or to look at it.
+    pub async fn read(self, request: ReadRequest) -> Result<ReadResponse, Status> {
+        let is_import = request.properties.is_none();
+        let olds = decoded("its state", request.properties)?;
+        let inputs = decoded("its inputs", request.inputs)?;
+        let mask = self.mask(&[&olds, &inputs]);
+        let component = self.configured.tenant.component();
+        let ty = component.resource_type(&self.token);
+        let ty = ty.ok_or_else(|| self.status(&CallError::UnknownType(self.token.clone()).into(), &mask))?;
+        // A program that only looks says of the state what it knows.
+        let is_look = olds.values == inputs.values && !has_all(&ty.state, &olds.values);
+        let last = (!is_import && !is_look).then_some(&olds.values);
+        let context = self.context(0.0, &mask);
+        let found = self
+            .configured
+            .tenant
+            .read(&context, &self.token, &request.id, last)
+            .await;
+        self.log.flush().await;
+        let Some(found) = found.map_err(|error| self.status(&error, &mask))? else {
+            return Ok(ReadResponse::default());
+        };
+        // What the program sets is compared with what is there. Of an import nothing is set yet, and all of it counts.
+        let is_set = |name: &str| last.is_none() || inputs.values.contains_key(name);
+        let fresh: PropertyMap = found
+            .outputs
+            .iter()
+            .filter(|(name, _)| ty.args.property(name).is_some() && is_set(name))
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect();
+        let secrets = union(&[&olds, &inputs]);
+        Ok(ReadResponse {
+            id: found.id,
+            properties: Some(encode(&found.outputs, &secrets)),
+            inputs: Some(encode(&fresh, &secrets)),
+            refresh_before_update: false,
+        })
+    }
+
+    /// Removes a resource, unless another has taken its place.
+    pub async fn delete(self, request: DeleteRequest) -> Result<(), Status> {
+        let olds = decoded("its state", request.properties)?;
+        let mask = self.mask(&[&olds]);
+        let old = Resource {
+            id: request.id,
+            outputs: olds.values,
+        };
+        let context = self.context(request.timeout, &mask);
+        let reason = self.run.why_deleted(&self.urn);
+        let (claims, tenant) = (&self.run.claims, &self.configured.tenant);
+        let deleted = tenant
+            .delete(claims, &context, &self.urn, &self.token, &old, reason)
+            .await;
+        if let Ok(Deleted::KeptFor(owner)) = &deleted {
+            let message = format!("what it granted stays: `{}` declares it now", owner.name());
+            self.log
+                .show(LogSeverity::Info, self.urn.as_str(), mask.hide(&message), false);
+        }
+        self.log.flush().await;
+        deleted.map(drop).map_err(|error| self.status(&error, &mask))
+    }
+
+    /// Until when, and who hears of it.
+    fn context(&self, seconds: f64, mask: &Mask) -> Context {
+        let asked = Duration::try_from_secs_f64(seconds)
+            .ok()
+            .filter(|asked| !asked.is_zero());
+        let (log, urn, mask) = (self.log.clone(), self.urn.clone(), mask.clone());
+        Context {
+            deadline: Instant::now() + asked.unwrap_or(TIMEOUT).min(LONGEST),
+            cancel: self.run.cancel.clone(),
+            on_event: Arc::new(move |event| {
+                let (severity, message, is_status) = match event {
+                    Event::Waiting { wait, reason, .. } => {
+                        let wait = wait.as_secs_f64();
+                        (
+                            LogSeverity::Info,
+                            format!("{reason}; trying again in {wait:.1} s"),
+                            true,
+                        )
+                    }
+                    Event::Warning(line) => (LogSeverity::Warning, line, false),
+                    Event::Debug(line) => (LogSeverity::Debug, line, false),
+                };
+                log.show(severity, urn.as_str(), mask.hide(&message), is_status);
+            }),
+        }
+    }
+
+    fn mask(&self, all: &[&Properties]) -> Mask {
+        Mask::of(all).and(&self.configured.mask)
+    }
+
+    /// An error for the engine, with what to do about a credential that is missing.
+    fn status(&self, error: &OperationError, mask: &Mask) -> Status {
+        let mut error = error.clone();
+        if error.code == ErrorCode::Unauthenticated && !self.configured.has_token {
+            error.message = format!(
+                "{}; there is no access token: set one with `pulumi config set --secret {}:{ACCESS_TOKEN} TOKEN`, or in the \
+                 environment variable {ACCESS_TOKEN_VARIABLE}",
+                error.message, self.package
+            );
+        }
+        of_operation(&error, mask)
+    }
+}
+
+/// A failure as the engine shows it: beside the program's own value at the property that it starts with.
+pub fn check_failure(failure: &CheckFailure, mask: &Mask) -> pulumirpc::CheckFailure {
+    let property = failure.path.first().unwrap_or_default();
+    let is_nested = failure.path.segments().len() > 1;
+    let reason = if is_nested {
+        format!("`{}`: {}", failure.path, failure.reason)
+    } else {
+        failure.reason.clone()
+    };
+    pulumirpc::CheckFailure {
+        property: property.to_string(),
+        reason: mask.hide(&reason),
+    }
+}
+
+fn decoded(what: &str, properties: Option<Struct>) -> Result<Properties, Status> {
+    decode(properties).map_err(|failures| of_failures(&format!("{what} cannot be read"), &failures))
+}
+
+/// Whether a state has every property that each has.
+fn has_all(state: &RecordType, values: &PropertyMap) -> bool {
+    let mut needed = state
+        .properties
+        .iter()
+        .filter(|property| !property.optional && property.name != "id");
+    needed.all(|property| values.contains_key(&property.name))
+}
+
+/// A state that another provider made lacks what this one needs.
+fn unusable_state(error: CallError) -> OperationError {
+    let mut error = OperationError::from(error);
+    if error.code == ErrorCode::InvalidArgument {
+        error.message = format!(
+            "its state cannot be compared: {}; a resource that another provider has made moves by `pulumi import`",
+            error.message
+        );
+    }
+    error
+}

@@ -1,0 +1,101 @@
+//! One run of the engine: from its first check until it says that it is over. A process may see many of them.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bindery_resource::Urn;
+use bindery_sandbox::{DeleteReason, Run};
+use tokio_util::sync::CancellationToken;
+
+/// What is known of a run.
+#[derive(Debug, Default)]
+pub struct EngineRun {
+    /// Who claims what.
+    pub claims: Run,
+    /// Ends what is under way.
+    pub cancel: CancellationToken,
+    /// Resources that the engine is about to make: it has checked them as new ones.
+    to_make: Mutex<HashSet<Urn>>,
+}
+
+impl EngineRun {
+    fn to_make(&self) -> MutexGuard<'_, HashSet<Urn>> {
+        self.to_make.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A resource was checked, as a new one or against what it was.
+    pub fn checked(&self, urn: &Urn, is_new: bool) {
+        if is_new {
+            self.to_make().insert(urn.clone());
+        } else {
+            self.to_make().remove(urn);
+        }
+    }
+
+    /// A resource was made.
+    pub fn made(&self, urn: &Urn) {
+        self.to_make().remove(urn);
+    }
+
+    /// Why the engine deletes a resource, which it does not say. One that is still to be made is deleted to make room for it; one
+    /// that was made in this run, or is there, has taken the deleted one's place.
+    pub fn why_deleted(&self, urn: &Urn) -> DeleteReason {
+        if self.to_make().contains(urn) {
+            DeleteReason::BeforeReplacement
+        } else {
+            DeleteReason::NotDeclared
+        }
+    }
+}
+
+/// The run of this moment.
+#[derive(Debug, Default, Clone)]
+pub struct Runs(Arc<Mutex<Arc<EngineRun>>>);
+
+impl Runs {
+    /// The run that calls belong to now.
+    pub fn current(&self) -> Arc<EngineRun> {
+        Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Ends the run: what is under way stops as soon as its end is known, and its claims are gone. The next call begins another.
+    pub fn end(&self) {
+        let mut current = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let ended = std::mem::take(&mut *current);
+        ended.cancel.cancel();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_delete_makes_room_for_what_is_still_to_be_made() {
+        let urn = Urn::new("s", "p", "t", "n");
+        let run = EngineRun::default();
+        assert_eq!(run.why_deleted(&urn), DeleteReason::NotDeclared);
+        run.checked(&urn, false);
+        run.checked(&urn, true);
+        assert_eq!(run.why_deleted(&urn), DeleteReason::BeforeReplacement);
+        run.made(&urn);
+        assert_eq!(run.why_deleted(&urn), DeleteReason::NotDeclared);
+    }
+
+    #[test]
+    fn what_an_earlier_run_left_to_delete_is_not_in_the_way_of_what_is_there() {
+        let urn = Urn::new("s", "p", "t", "n");
+        let run = EngineRun::default();
+        run.checked(&urn, false);
+        assert_eq!(run.why_deleted(&urn), DeleteReason::NotDeclared);
+    }
+
+    #[test]
+    fn the_end_of_a_run_is_not_the_end_of_the_next() {
+        let runs = Runs::default();
+        let first = runs.current();
+        runs.end();
+        assert!(first.cancel.is_cancelled());
+        assert!(!runs.current().cancel.is_cancelled());
+    }
+}

@@ -1,0 +1,114 @@
+//! What this program serves. Its own file name says under which name, and a component beside it takes the place of the
+//! built-in one.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use bindery_sandbox::manifest::Manifest;
+use bindery_sandbox::package::{ComponentFile, Package, PackageError};
+use bindery_sandbox::{Component, Runtime};
+use bindery_schema::host_keys::{HOST_KEYS, HostKey};
+use serde_json::Value;
+
+use std::sync::Arc;
+
+/// How the file name of every provider starts.
+const PREFIX: &str = "pulumi-resource-";
+
+/// A provider under its name.
+#[derive(Debug)]
+pub struct Served {
+    /// The package's name.
+    pub name: String,
+    /// The component.
+    pub component: Arc<Component>,
+    /// Its origins, their credentials, and its defaults.
+    pub manifest: Manifest,
+    /// The file that says what it may call; none for the built-in one.
+    pub beside: Option<PathBuf>,
+}
+
+impl Served {
+    /// What the program of this path serves: the path with which it was called, links in it included.
+    ///
+    /// # Errors
+    /// When the component beside it cannot be used.
+    pub fn by(runtime: &Runtime, program: &Path) -> Result<Self, PackageError> {
+        let file_name = program.file_name().unwrap_or_default().to_string_lossy();
+        let name = file_name.strip_prefix(PREFIX);
+        let name = name
+            .map(|name| name.strip_suffix(".exe").unwrap_or(name))
+            .filter(|name| !name.is_empty());
+        let beside = name.map(|name| folder(program).join(format!("{name}.wasm")));
+        let package = match beside.filter(|file| file.is_file()) {
+            Some(path) => Package::open(runtime, &ComponentFile { path, digest: None })?,
+            None => Package::built_in(runtime, bindery_components::PROVIDER, bindery_components::MANIFEST)?,
+        };
+        Ok(Self {
+            name: name.unwrap_or(&package.component.name).to_string(),
+            component: Arc::new(package.component),
+            manifest: package.manifest,
+            beside: package.beside,
+        })
+    }
+
+    /// Whether this is the built-in provider, which alone uses the host's credential.
+    pub fn is_built_in(&self) -> bool {
+        self.beside.is_none()
+    }
+
+    /// The configuration keys that the host answers.
+    pub fn host_keys(&self) -> &'static [HostKey] {
+        if self.is_built_in() { &HOST_KEYS } else { &[] }
+    }
+
+    /// A token as the component has it.
+    pub fn own_token(&self, token: &str) -> String {
+        match token.strip_prefix(&self.name).and_then(|rest| rest.strip_prefix(':')) {
+            Some(rest) => format!("{}:{rest}", self.component.name),
+            None => token.to_string(),
+        }
+    }
+
+    /// A token as programs write it.
+    pub fn served_token(&self, own: &str) -> String {
+        match own
+            .strip_prefix(&self.component.name)
+            .and_then(|rest| rest.strip_prefix(':'))
+        {
+            Some(rest) => format!("{}:{rest}", self.name),
+            None => own.to_string(),
+        }
+    }
+
+    /// The package schema.
+    pub fn schema(&self) -> Value {
+        let served = bindery_schema::Served {
+            component: &self.component,
+            name: &self.name,
+            environment: &self.manifest.environment,
+            host_keys: self.host_keys(),
+        };
+        served.schema()
+    }
+
+    /// What configuration keys default to on this machine.
+    pub fn defaults(&self) -> BTreeMap<String, String> {
+        self.manifest.defaults(|name| env::var(name).ok())
+    }
+}
+
+/// The folder in which a program was found: that of its path, or the one of `PATH` that it is in.
+fn folder(program: &Path) -> PathBuf {
+    match program.parent() {
+        Some(parent) if parent != Path::new("") => parent.to_path_buf(),
+        _ => on_path(program.as_os_str()).unwrap_or_default(),
+    }
+}
+
+fn on_path(program: &OsStr) -> Option<PathBuf> {
+    let path = env::var_os("PATH")?;
+    env::split_paths(&path).find(|folder| folder.join(program).is_file())
+}

@@ -1,0 +1,235 @@
+//! A provider component's types and docs as a Pulumi package schema, for any component of the contract.
+//!
+//! Records become object types named after their interface: `condition` of `bindery:iam/types@1.0.0` is
+//! `bindery:iam/v1:Condition`. Enums and 64-bit integers are strings, as they are to the engine.
+
+pub mod host_keys;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bindery_sandbox::Component;
+use bindery_sandbox::component::ResourceType;
+use bindery_sandbox::schema::{Integer, Property, PropertyType, RecordType};
+use heck::ToUpperCamelCase;
+use serde_json::{Map, Value, json};
+
+use crate::host_keys::HostKey;
+
+/// What a schema is made of.
+#[derive(Debug, Clone, Copy)]
+pub struct Served<'s> {
+    /// The component.
+    pub component: &'s Component,
+    /// The package's name: the first part of every token.
+    pub name: &'s str,
+    /// The environment variables that a configuration key defaults to.
+    pub environment: &'s BTreeMap<String, Vec<String>>,
+    /// The host's own configuration keys.
+    pub host_keys: &'s [HostKey],
+}
+
+impl Served<'_> {
+    /// The package schema.
+    pub fn schema(&self) -> Value {
+        let mut types = Types {
+            own: &self.component.name,
+            name: self.name,
+            known: BTreeMap::new(),
+        };
+        let resources: Map<String, Value> = self
+            .component
+            .types
+            .values()
+            .map(|ty| {
+                let token = types.token(ty.token.as_str());
+                let resource = types.resource(ty);
+                (token, resource)
+            })
+            .collect();
+        let config = self.config(&mut types);
+        let (name, version) = (self.name, &self.component.version);
+        without_nulls(json!({
+            "name": name,
+            "version": version,
+            "description": self.component.docs.as_deref().map(one_paragraph),
+            "keywords": ["pulumi", name, "kind/native"],
+            "meta": { "moduleFormat": "(.*)" },
+            "language": languages(name),
+            "config": { "variables": config },
+            "types": types.known.into_iter().map(|(token, (_, ty))| (token, ty)).collect::<Map<_, _>>(),
+            "provider": {
+                "description": format!("The configuration of the `{name}` package."),
+                "inputProperties": config,
+            },
+            "resources": resources,
+        }))
+    }
+
+    fn config(&self, types: &mut Types<'_>) -> Map<String, Value> {
+        let mut config = Map::new();
+        for property in &self.component.config.properties {
+            let mut described = types.property("Config", property);
+            if let (Some(names), Some(fields)) = (self.environment.get(&property.name), described.as_object_mut()) {
+                fields.insert("defaultInfo".to_string(), json!({ "environment": names }));
+            }
+            config.insert(property.name.clone(), described);
+        }
+        for key in self.host_keys {
+            let mut described = json!({ "type": "string", "description": key.docs });
+            if let (true, Some(fields)) = (key.secret, described.as_object_mut()) {
+                fields.insert("secret".to_string(), true.into());
+            }
+            config.insert(key.name.to_string(), described);
+        }
+        config
+    }
+}
+
+/// How the packages of each language are called.
+fn languages(name: &str) -> Value {
+    let pascal = name.to_upper_camel_case();
+    let lower = pascal.to_lowercase();
+    json!({
+        "nodejs": { "packageName": format!("@{lower}/pulumi"), "respectSchemaVersion": true },
+        "python": {
+            "packageName": format!("pulumi_{}", name.replace('-', "_")),
+            "respectSchemaVersion": true,
+            "pyproject": { "enabled": true },
+        },
+        "go": { "generateResourceContainerTypes": true, "respectSchemaVersion": true },
+        "csharp": { "rootNamespace": format!("{pascal}.Pulumi"), "respectSchemaVersion": true },
+        "java": { "basePackage": format!("dev.{lower}"), "buildFiles": "gradle" },
+    })
+}
+
+/// The object types, by token, as they are met.
+struct Types<'s> {
+    /// The component's own name, which the package's takes the place of.
+    own: &'s str,
+    name: &'s str,
+    known: BTreeMap<String, (RecordType, Value)>,
+}
+
+impl Types<'_> {
+    /// A token as this package serves it.
+    fn token(&self, own: &str) -> String {
+        match own.strip_prefix(self.own).and_then(|rest| rest.strip_prefix(':')) {
+            Some(rest) => format!("{}:{rest}", self.name),
+            None => own.to_string(),
+        }
+    }
+
+    fn resource(&mut self, ty: &ResourceType) -> Value {
+        let member = ty.token.as_str().rsplit(':').next().unwrap_or_default().to_string();
+        let mut outputs = ty.state.clone();
+        outputs.properties.retain(|property| property.name != "id");
+        let (inputs, required_inputs) = self.properties(&member, &ty.args);
+        let (properties, required) = self.properties(&member, &outputs);
+        without_nulls(json!({
+            "description": ty.docs.as_deref().map(one_paragraph),
+            "inputProperties": inputs,
+            "requiredInputs": required_inputs,
+            "properties": properties,
+            "required": required,
+        }))
+    }
+
+    /// The properties of a record, and the names of those that are required.
+    fn properties(&mut self, owner: &str, record: &RecordType) -> (Map<String, Value>, BTreeSet<String>) {
+        let described = record
+            .properties
+            .iter()
+            .map(|property| (property.name.clone(), self.property(owner, property)))
+            .collect();
+        let required = record.properties.iter().filter(|property| !property.optional);
+        (described, required.map(|property| property.name.clone()).collect())
+    }
+
+    fn property(&mut self, owner: &str, property: &Property) -> Value {
+        let inner = format!("{owner}{}", property.name.to_upper_camel_case());
+        let mut described = self.value(&inner, &property.ty);
+        let mut docs = property.docs.as_deref().map(one_paragraph).unwrap_or_default();
+        if let PropertyType::Enum(cases) = &property.ty {
+            let cases = format!("One of `{}`.", cases.join("`, `"));
+            docs = if docs.is_empty() {
+                cases
+            } else {
+                format!("{docs} {cases}")
+            };
+        }
+        if let (false, Some(fields)) = (docs.is_empty(), described.as_object_mut()) {
+            fields.insert("description".to_string(), docs.into());
+        }
+        described
+    }
+
+    /// A type. `name` is what an object is called that has no name of its own.
+    fn value(&mut self, name: &str, ty: &PropertyType) -> Value {
+        match ty {
+            PropertyType::Bool => json!({ "type": "boolean" }),
+            // What is called an integer there has 32 bits and a sign.
+            PropertyType::Integer(Integer::U32) | PropertyType::Number(_) => json!({ "type": "number" }),
+            PropertyType::Integer(_) => json!({ "type": "integer" }),
+            PropertyType::Integer64 { .. } | PropertyType::String | PropertyType::Enum(_) => {
+                json!({ "type": "string" })
+            }
+            PropertyType::List(item) => json!({ "type": "array", "items": self.value(name, item) }),
+            PropertyType::Map(item) => json!({ "type": "object", "additionalProperties": self.value(name, item) }),
+            PropertyType::Record(record) => {
+                let token = self.record(name, record);
+                json!({ "$ref": format!("#/types/{}", token.replace('/', "%2F")) })
+            }
+        }
+    }
+
+    /// The token of a record's type, which is known from then on.
+    fn record(&mut self, name: &str, record: &RecordType) -> String {
+        let token = self.token_of(name, record);
+        if !self.known.contains_key(&token) {
+            // Known before its fields are looked at, and described after.
+            self.known.insert(token.clone(), (record.clone(), Value::Null));
+            let (properties, required) = self.properties(name, record);
+            let described = without_nulls(json!({
+                "type": "object",
+                "description": record.docs.as_deref().map(one_paragraph),
+                "properties": properties,
+                "required": required,
+            }));
+            self.known.insert(token.clone(), (record.clone(), described));
+        }
+        token
+    }
+
+    fn token_of(&self, name: &str, record: &RecordType) -> String {
+        let Some(own) = &record.name else {
+            return format!("{}:index:{name}", self.name);
+        };
+        let module = format!(
+            "{}:{}/v{}",
+            own.interface.namespace, own.interface.package, own.interface.major
+        );
+        let token = |member: &str| self.token(&format!("{module}:{}", member.to_upper_camel_case()));
+        let plain = token(&own.name);
+        match self.known.get(&plain) {
+            // Another interface of the package has another record of the same name.
+            Some((other, _)) if other != record => token(&format!("{}-{}", own.interface.name, own.name)),
+            _ => plain,
+        }
+    }
+}
+
+/// An object without the fields that have no value.
+fn without_nulls(mut object: Value) -> Value {
+    if let Some(fields) = object.as_object_mut() {
+        fields.retain(|_, value| !value.is_null());
+    }
+    object
+}
+
+/// Lines that belong together, in one.
+fn one_paragraph(docs: &str) -> String {
+    let paragraphs = docs
+        .split("\n\n")
+        .map(|lines| lines.split_whitespace().collect::<Vec<_>>().join(" "));
+    paragraphs.collect::<Vec<_>>().join("\n\n")
+}
