@@ -73,9 +73,8 @@ impl Provider {
         // Engines before 3.139 send the type in the URN only.
         let token = if token.is_empty() { parsed.token() } else { token };
         let own = self.served.own_token(token);
-        if self.served.component.resource_type(&own).is_none() {
-            return Err(self.unknown_type(token));
-        }
+        let own = own.filter(|own| self.served.component.resource_type(own).is_some());
+        let own = own.ok_or_else(|| self.unknown_type(token))?;
         Ok(Operation {
             configured,
             run: self.runs.current(),

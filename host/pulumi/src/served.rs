@@ -64,12 +64,10 @@ impl Served {
         if self.is_built_in() { &HOST_KEYS } else { &[] }
     }
 
-    /// A token as the component has it.
-    pub fn own_token(&self, token: &str) -> String {
-        match token.strip_prefix(&self.name).and_then(|rest| rest.strip_prefix(':')) {
-            Some(rest) => format!("{}:{rest}", self.component.name),
-            None => token.to_string(),
-        }
+    /// A token as the component has it; none where it is another package's.
+    pub fn own_token(&self, token: &str) -> Option<String> {
+        let rest = token.strip_prefix(&self.name)?.strip_prefix(':')?;
+        Some(format!("{}:{rest}", self.component.name))
     }
 
     /// A token as programs write it.

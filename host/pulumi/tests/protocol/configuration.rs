@@ -1,0 +1,162 @@
+//! What may be configured, and where a credential does not go.
+
+use pulumi_gestalt_proto::pulumi::pulumirpc::LogSeverity;
+use serde_json::json;
+use tonic::Code;
+
+use crate::harness::*;
+
+#[tokio::test]
+async fn a_credential_is_used_and_not_written_down() {
+    let mut plugin = Plugin::start(Start::default()).await;
+    let news = json!({"accessToken": "ya29.secret", "project": "home", "version": "0.32.0"});
+    let kept = plugin.check_config(news).await.unwrap();
+    assert_eq!(kept, json!({"project": "home", "version": "0.32.0"}));
+}
+
+#[tokio::test]
+async fn what_the_machine_says_is_written_down() {
+    let mut plugin = Plugin::start(Start {
+        environment: vec![("GOOGLE_CLOUD_PROJECT", "from-env"), ("GOOGLE_REGION", "us-east1")],
+        ..Start::default()
+    })
+    .await;
+    let kept = plugin.check_config(json!({"region": "us-west1"})).await.unwrap();
+    assert_eq!(kept, json!({"project": "from-env", "region": "us-west1"}));
+}
+
+#[tokio::test]
+async fn every_key_that_cannot_be_accepted_is_named_with_how_to_set_it() {
+    let mut plugin = Plugin::start(Start::default()).await;
+    for (news, property, reason) in [
+        (json!({"projct": "x"}), "projct", "did you mean `project`?"),
+        (json!({"zone": "x"}), "zone", "is no configuration key of `bindery`"),
+        (json!({"policyMode": "all"}), "policyMode", "`merge`, `replace`"),
+        (json!({"project": 7}), "project", "expected a string"),
+        (
+            json!({"computeEndpoint": "http://example.com"}),
+            "computeEndpoint",
+            "is not encrypted",
+        ),
+        (
+            json!({"computeEndpoint": "not an origin"}),
+            "computeEndpoint",
+            "is not an origin",
+        ),
+        (json!({"credentials": "{}"}), "credentials", "is not supported yet"),
+        (
+            json!({"impersonateServiceAccount": "a@b.c"}),
+            "impersonateServiceAccount",
+            "is not supported yet",
+        ),
+        (json!({"accessToken": "a\nb"}), "accessToken", "cannot carry"),
+        (json!({"accessToken": 7}), "accessToken", "expected a string"),
+    ] {
+        let failures = plugin.check_config(news.clone()).await.unwrap_err();
+        assert_eq!(failures[0].property, property, "{news}");
+        let said = &failures[0].reason;
+        assert!(
+            said.contains(reason) && said.contains(&format!("pulumi config set bindery:{property}")),
+            "{said}"
+        );
+        let error = plugin.configure_with(news).await.unwrap_err();
+        assert_eq!(error.code(), Code::InvalidArgument);
+        assert!(
+            error.message().contains(reason) && error.message().contains(property),
+            "{error}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_known_yet_is_no_failure() {
+    let mut plugin = Plugin::start(Start::default()).await;
+    let news = json!({"project": UNKNOWN, "accessToken": UNKNOWN, "policyMode": UNKNOWN, "computeEndpoint": UNKNOWN});
+    let kept = plugin.check_config(news).await.unwrap();
+    assert_eq!(
+        kept,
+        json!({"project": UNKNOWN, "policyMode": UNKNOWN, "computeEndpoint": UNKNOWN})
+    );
+}
+
+#[tokio::test]
+async fn a_program_that_was_written_for_google_native_brings_its_keys() {
+    let mut plugin = Plugin::start(Start {
+        name: "google-native",
+        ..Start::default()
+    })
+    .await;
+    let info = plugin.client.get_plugin_info(()).await.unwrap().into_inner();
+    assert_eq!(info.version, "0.32.0", "the version that the published SDKs ask for");
+    let news = json!({"project": "home", "zone": "z", "partnerName": "p", "disablePartnerName": "true", "appendUserAgent": "a"});
+    assert_eq!(plugin.check_config(news.clone()).await.unwrap(), news);
+    let warned = |key: &str| {
+        let mut logs = plugin.logs.all().into_iter();
+        logs.any(|log| log.severity() == LogSeverity::Warning && log.message.contains(&format!("google-native:{key}")))
+    };
+    for key in ["zone", "partnerName", "disablePartnerName", "appendUserAgent"] {
+        assert!(warned(key), "{key}");
+    }
+    assert!(!warned("project"));
+    let token = "google-native:compute/v1:BackendBucketIamMember";
+    plugin.configure(news).await.unwrap();
+    plugin.make(token, "m", &member("roles/one", "user:a@x.com")).await;
+    assert_eq!(plugin.members(BUCKET, "roles/one"), ["user:a@x.com"]);
+    let error = plugin.try_check(MEMBER, "m", &json!({}), &json!({})).await.unwrap_err();
+    assert!(
+        error.message().contains("it has `google-native:compute"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn without_a_credential_the_error_says_how_to_set_one() {
+    let mut plugin = Plugin::start(Start::default()).await;
+    // A service that wants one, on this machine.
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let origin = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        use tokio::io::{AsyncReadExt, AsyncWriteExt};
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut request = [0; 4096];
+            let _ = stream.read(&mut request).await;
+            let body =
+                r#"{"error": {"code": 401, "message": "Request had no credential.", "status": "UNAUTHENTICATED"}}"#;
+            let head =
+                "HTTP/1.1 401 Unauthorized\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: ";
+            let _ = stream
+                .write_all(format!("{head}{}\r\n\r\n{body}", body.len()).as_bytes())
+                .await;
+        }
+    });
+    plugin
+        .configure_with(json!({"project": "home", "computeEndpoint": origin}))
+        .await
+        .unwrap();
+    let inputs = plugin
+        .check(MEMBER, "m", &json!({}), &member("roles/one", "user:a@x.com"))
+        .await;
+    let error = plugin.try_create(MEMBER, "m", &inputs, false, 0.0).await.unwrap_err();
+    assert_eq!(error.code(), Code::Unauthenticated, "{error}");
+    assert!(
+        error
+            .message()
+            .contains("pulumi config set --secret bindery:accessToken"),
+        "{error}"
+    );
+    assert!(error.message().contains("GOOGLE_OAUTH_ACCESS_TOKEN"), "{error}");
+}
+
+#[tokio::test]
+async fn texts_are_accepted_where_an_engine_sends_texts_only() {
+    let mut plugin = Plugin::start(Start::default()).await;
+    let origin = plugin.emulator.origin();
+    let request = pulumi_gestalt_proto::pulumi::pulumirpc::ConfigureRequest {
+        variables: [("project", "home"), ("computeEndpoint", origin.as_str())]
+            .map(|(key, value)| (format!("bindery:config:{key}"), value.to_string()))
+            .into(),
+        ..Default::default()
+    };
+    plugin.client.configure(request).await.unwrap();
+    plugin.make(MEMBER, "m", &member("roles/one", "user:a@x.com")).await;
+}

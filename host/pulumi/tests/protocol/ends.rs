@@ -1,0 +1,195 @@
+//! How things end: operations by their deadline or a cancellation, runs, and the program.
+
+use std::io::Read;
+use std::time::{Duration, Instant};
+
+use bindery_emulator::{Faults, Hold, Settings};
+use serde_json::json;
+use tonic::Code;
+
+use crate::harness::*;
+
+fn faults(faults: Faults) -> Settings {
+    Settings {
+        faults,
+        ..Settings::default()
+    }
+}
+
+#[tokio::test]
+async fn cancelling_ends_what_waits_and_nothing_after_it() {
+    let mut plugin = Plugin::configured().await;
+    let inputs = plugin
+        .check(MEMBER, "m", &json!({}), &member("roles/one", "user:a@x.com"))
+        .await;
+    plugin.emulator.set(faults(Faults {
+        unavailable_before: 1.0,
+        ..Faults::default()
+    }));
+    let mut other = plugin.client.clone();
+    let cancelled = tokio::spawn(async move {
+        tokio::time::sleep(Duration::from_millis(400)).await;
+        other.cancel(()).await.unwrap();
+    });
+    let started = Instant::now();
+    let error = plugin.try_create(MEMBER, "m", &inputs, false, 0.0).await.unwrap_err();
+    assert_eq!(error.code(), Code::Cancelled, "nothing has changed: {error}");
+    assert!(started.elapsed() < Duration::from_secs(20));
+    cancelled.await.unwrap();
+    plugin.emulator.set(Settings::default());
+    plugin.make(MEMBER, "m", &member("roles/one", "user:a@x.com")).await;
+}
+
+#[tokio::test]
+async fn the_programs_timeout_is_the_operations_deadline() {
+    let mut plugin = Plugin::configured().await;
+    let inputs = plugin
+        .check(MEMBER, "m", &json!({}), &member("roles/one", "user:a@x.com"))
+        .await;
+    plugin.emulator.set(faults(Faults {
+        unavailable_before: 1.0,
+        ..Faults::default()
+    }));
+    let error = plugin.try_create(MEMBER, "m", &inputs, false, 0.6).await.unwrap_err();
+    assert_eq!(error.code(), Code::DeadlineExceeded, "{error}");
+}
+
+#[tokio::test]
+async fn a_write_whose_answer_never_came_is_found_by_a_read() {
+    let mut plugin = Plugin::configured().await;
+    let inputs = plugin
+        .check(MEMBER, "m", &json!({}), &member("roles/one", "user:a@x.com"))
+        .await;
+    // The read is answered, and the write is done but not.
+    plugin.emulator.set(Settings {
+        hold: Some(Hold { request: 2, done: true }),
+        ..Settings::default()
+    });
+    let made = plugin.try_create(MEMBER, "m", &inputs, false, 1.0).await.unwrap();
+    assert_eq!(json(&made.properties.unwrap())["member"], "user:a@x.com");
+}
+
+#[tokio::test]
+async fn a_write_whose_end_cannot_be_found_out_may_have_happened() {
+    let mut plugin = Plugin::configured().await;
+    let inputs = plugin
+        .check(MEMBER, "m", &json!({}), &member("roles/one", "user:a@x.com"))
+        .await;
+    // The write is done and not answered, and after that nothing is.
+    plugin.emulator.set(Settings {
+        hold: Some(Hold { request: 2, done: true }),
+        ..Settings::default()
+    });
+    let mut creating = plugin.client.clone();
+    let request = pulumi_gestalt_proto::pulumi::pulumirpc::CreateRequest {
+        urn: urn(MEMBER, "m"),
+        properties: Some(fields(&inputs)),
+        timeout: 1.0,
+        ..Default::default()
+    };
+    let create = tokio::spawn(async move { creating.create(request).await });
+    while !plugin.emulator.is_holding() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    plugin.emulator.set(faults(Faults {
+        unavailable_before: 1.0,
+        ..Faults::default()
+    }));
+    let error = create.await.unwrap().unwrap_err();
+    // The engine takes this code, and few others, for something that may have changed.
+    assert_eq!(error.code(), Code::Unknown, "{error}");
+    assert!(error.message().contains("may have taken effect"), "{error}");
+}
+
+#[tokio::test]
+async fn a_target_that_is_gone_or_not_allowed_changes_nothing() {
+    let mut plugin = Plugin::configured().await;
+    let inputs = plugin
+        .check(MEMBER, "m", &json!({}), &member("roles/one", "user:a@x.com"))
+        .await;
+    for (settings, code) in [
+        (
+            Settings {
+                missing_targets: [BUCKET.to_string()].into(),
+                ..Settings::default()
+            },
+            Code::NotFound,
+        ),
+        (
+            Settings {
+                denied_targets: [BUCKET.to_string()].into(),
+                ..Settings::default()
+            },
+            Code::PermissionDenied,
+        ),
+    ] {
+        plugin.emulator.set(settings);
+        let error = plugin.try_create(MEMBER, "m", &inputs, false, 0.0).await.unwrap_err();
+        assert_eq!(error.code(), code, "{error}");
+        assert!(error.message().contains(BUCKET), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn the_engines_end_is_the_programs() {
+    let mut plugin = Plugin::configured().await;
+    drop(plugin.stdin.take());
+    let started = Instant::now();
+    assert!(plugin.child.wait().unwrap().success());
+    assert!(started.elapsed() < Duration::from_secs(5));
+}
+
+#[tokio::test]
+async fn one_that_engines_attach_to_outlives_them_and_their_claims_do_not() {
+    let start = || Start {
+        by_engine: false,
+        ..Start::default()
+    };
+    let mut plugin = Plugin::start(start()).await;
+    drop(plugin.stdin.take());
+    plugin.configure(json!({"project": "home"})).await.unwrap();
+    let attach = pulumi_gestalt_proto::pulumi::pulumirpc::PluginAttach {
+        address: "127.0.0.1:9".to_string(),
+    };
+    plugin.client.attach(attach).await.unwrap();
+    let inputs = member("roles/one", "user:a@x.com");
+    plugin.check(MEMBER, "first", &json!({}), &inputs).await;
+    // The engine is killed: its connection ends without a word.
+    plugin.disconnect().await;
+    plugin.check(MEMBER, "second", &json!({}), &inputs).await;
+    assert_eq!(plugin.end().await, "");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_program_ends_once_what_is_under_way_has() {
+    let mut plugin = Plugin::configured().await;
+    let inputs = plugin
+        .check(MEMBER, "m", &json!({}), &member("roles/one", "user:a@x.com"))
+        .await;
+    plugin.emulator.set(faults(Faults {
+        latency_ms: 700,
+        ..Faults::default()
+    }));
+    let client = plugin.client.clone();
+    let create = tokio::spawn(async move {
+        let request = pulumi_gestalt_proto::pulumi::pulumirpc::CreateRequest {
+            urn: urn(MEMBER, "m"),
+            properties: Some(fields(&inputs)),
+            ..Default::default()
+        };
+        client.clone().create(request).await
+    });
+    tokio::time::sleep(Duration::from_millis(900)).await;
+    let pid = rustix::process::Pid::from_child(&plugin.child);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    let mut printed = String::new();
+    plugin
+        .child
+        .stdout
+        .take()
+        .map(|mut out| out.read_to_string(&mut printed));
+    assert!(plugin.child.wait().unwrap().success());
+    // The write was sent, so it was awaited.
+    assert_eq!(plugin.members(BUCKET, "roles/one"), ["user:a@x.com"]);
+    assert!(create.await.unwrap().is_err(), "the connection ended");
+}
