@@ -103,10 +103,7 @@ async fn a_program_that_was_written_for_google_native_brings_its_keys() {
     plugin.make(token, "m", &member("roles/one", "user:a@x.com")).await;
     assert_eq!(plugin.members(BUCKET, "roles/one"), ["user:a@x.com"]);
     let error = plugin.try_check(MEMBER, "m", &json!({}), &json!({})).await.unwrap_err();
-    assert!(
-        error.message().contains("it has `google-native:compute"),
-        "{error}"
-    );
+    assert!(error.message().contains("it has `google-native:compute"), "{error}");
 }
 
 #[tokio::test]
