@@ -21,6 +21,14 @@ lint:
 bless:
     BLESS=1 cargo test -p bindery --test cli golden
 
+# Builds the real engine and fetches the published SDKs, once, into a cache outside of the checkout.
+engine:
+    tests/engine/build
+
+# Whole programs under the real engine.
+test-engine: engine
+    cargo test --workspace --test engine -- --ignored
+
 # How planning and applying grow from 10 to 10,000 resources.
 bench:
     cargo bench -p bindery

@@ -2,6 +2,7 @@
 //! bring along. What is a credential stays in this process.
 
 use std::env;
+use std::path::Path;
 use std::sync::Arc;
 
 use bindery_resource::{CheckFailure, PropertyMap, PropertyPath, Value, nearest};
@@ -51,8 +52,8 @@ pub struct Configured {
     pub tenant: Tenant,
     /// Hides what is secret in the configuration.
     pub mask: Mask,
-    /// Whether requests carry a credential.
-    pub has_token: bool,
+    /// What to do where a service asks for a credential; none where it was sent one.
+    pub credential_hint: Option<String>,
 }
 
 /// Reads the engine's arguments: values as they are, or as JSON where they are no strings.
@@ -169,9 +170,10 @@ pub async fn configure(
     let allowed = served.manifest.allowed_origins(credential);
     let mut origins = allowed.map_err(|error| whole(error.to_string()))?;
     if served.is_built_in() {
-        allow_endpoints(&config, token.as_deref(), &mut origins)?;
+        let trusted = variable(CREDENTIAL_ORIGINS).unwrap_or_default();
+        allow_endpoints(&config, token.as_deref(), &trusted, &mut origins)?;
     }
-    let has_token = origins.iter().any(|allowed| allowed.bearer.is_some());
+    let credential_hint = credential_hint(served, &origins);
     let options = TenantOptions {
         name: served.name.clone(),
         config,
@@ -192,7 +194,7 @@ pub async fn configure(
     Ok(Configured {
         tenant,
         mask,
-        has_token,
+        credential_hint,
     })
 }
 
@@ -200,9 +202,9 @@ pub async fn configure(
 fn allow_endpoints(
     config: &PropertyMap,
     token: Option<&str>,
+    trusted: &str,
     origins: &mut Vec<AllowedOrigin>,
 ) -> Result<(), Vec<CheckFailure>> {
-    let trusted = variable(CREDENTIAL_ORIGINS).unwrap_or_default();
     let trusted = trusted.split(',').map(str::trim).filter(|origin| !origin.is_empty());
     let trusted: Result<Vec<Origin>, _> = trusted.map(Origin::parse).collect();
     let trusted = trusted.map_err(|error| {
@@ -223,6 +225,30 @@ fn allow_endpoints(
     Ok(())
 }
 
+/// What to do where a service asks for a credential that it was not sent.
+fn credential_hint(served: &Served, origins: &[AllowedOrigin]) -> Option<String> {
+    let without = origins.iter().find(|allowed| allowed.bearer.is_none())?;
+    Some(if !served.is_built_in() {
+        let beside = served.beside.as_deref().unwrap_or_else(|| Path::new("")).display();
+        format!(
+            "`{}` gets no credential: {beside} may name, as its `bearer`, an environment variable that holds one",
+            without.origin
+        )
+    } else if origins.iter().any(|allowed| allowed.bearer.is_some()) {
+        format!(
+            "`{}` gets no credential: an endpoint does only over https, and only if the environment variable {CREDENTIAL_ORIGINS} \
+             lists it",
+            without.origin
+        )
+    } else {
+        format!(
+            "there is no access token: set one with `pulumi config set --secret {}:{ACCESS_TOKEN} TOKEN`, or in the environment \
+             variable {ACCESS_TOKEN_VARIABLE}",
+            served.name
+        )
+    })
+}
+
 /// The access token of the stack's configuration. The engine gives each plugin its own keys.
 pub fn token_of_the_stack() -> Option<String> {
     let config: serde_json::Value = serde_json::from_str(&variable("PULUMI_CONFIG")?).ok()?;
@@ -233,4 +259,53 @@ pub fn token_of_the_stack() -> Option<String> {
 /// An environment variable that is set to something.
 fn variable(name: &str) -> Option<String> {
     env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn allowed(endpoint: &str, trusted: &str) -> Result<bool, String> {
+        let config = PropertyMap::from_iter([("computeEndpoint".to_string(), endpoint.into())]);
+        let mut origins = Vec::new();
+        let allowed = allow_endpoints(&config, Some("token"), trusted, &mut origins);
+        allowed.map_err(|failures| failures[0].reason.clone())?;
+        Ok(origins[0].bearer.is_some())
+    }
+
+    #[test]
+    fn an_endpoint_gets_the_credential_over_https_and_by_the_operators_word() {
+        assert_eq!(allowed("https://compute.example", ""), Ok(false));
+        assert_eq!(allowed("https://compute.example", "https://other.example"), Ok(false));
+        assert_eq!(
+            allowed(
+                "https://compute.example",
+                "https://other.example, https://compute.example"
+            ),
+            Ok(true)
+        );
+        assert_eq!(
+            allowed("https://compute.example:8443", "https://compute.example"),
+            Ok(false)
+        );
+        assert_eq!(allowed("http://127.0.0.1:80", "http://127.0.0.1:80"), Ok(false));
+        assert!(
+            allowed("https://compute.example", "compute.example")
+                .unwrap_err()
+                .contains(CREDENTIAL_ORIGINS)
+        );
+    }
+
+    #[test]
+    fn an_endpoint_that_is_a_services_own_keeps_its_credential() {
+        let config = PropertyMap::from_iter([("computeEndpoint".to_string(), "https://a.example".into())]);
+        let origin = Origin::parse("https://a.example").unwrap();
+        let mut origins = vec![AllowedOrigin {
+            origin,
+            bearer: BearerToken::new("token"),
+        }];
+        allow_endpoints(&config, Some("token"), "", &mut origins).unwrap();
+        assert_eq!(origins.len(), 1);
+        assert!(origins[0].bearer.is_some());
+    }
 }

@@ -16,7 +16,7 @@ use pulumi_gestalt_proto::pulumi::pulumirpc::{
 use tokio::time::Instant;
 use tonic::Status;
 
-use crate::configuration::{ACCESS_TOKEN, ACCESS_TOKEN_VARIABLE, Configured};
+use crate::configuration::Configured;
 use crate::difference;
 use crate::engine_log::EngineLog;
 use crate::mask::{Mask, union};
@@ -39,8 +39,6 @@ pub struct Operation {
     pub run: Arc<EngineRun>,
     /// Where the engine shows what happens.
     pub log: EngineLog,
-    /// The package's name.
-    pub package: String,
     /// The resource.
     pub urn: Urn,
     /// Its type, as the component has it.
@@ -250,12 +248,8 @@ impl Operation {
     /// An error for the engine, with what to do about a credential that is missing.
     fn status(&self, error: &OperationError, mask: &Mask) -> Status {
         let mut error = error.clone();
-        if error.code == ErrorCode::Unauthenticated && !self.configured.has_token {
-            error.message = format!(
-                "{}; there is no access token: set one with `pulumi config set --secret {}:{ACCESS_TOKEN} TOKEN`, or in the \
-                 environment variable {ACCESS_TOKEN_VARIABLE}",
-                error.message, self.package
-            );
+        if let (ErrorCode::Unauthenticated, Some(hint)) = (error.code, &self.configured.credential_hint) {
+            error.message = format!("{}; {hint}", error.message);
         }
         of_operation(&error, mask)
     }

@@ -79,7 +79,6 @@ impl Provider {
             configured,
             run: self.runs.current(),
             log: self.log.clone(),
-            package: self.served.name.clone(),
             urn: parsed,
             token: own,
         })

@@ -98,7 +98,7 @@ fn languages(name: &str) -> Value {
         },
         "go": { "generateResourceContainerTypes": true, "respectSchemaVersion": true },
         "csharp": { "rootNamespace": format!("{pascal}.Pulumi"), "respectSchemaVersion": true },
-        "java": { "basePackage": format!("dev.{lower}"), "buildFiles": "gradle" },
+        "java": { "basePackage": format!("dev.{lower}") },
     })
 }
 

@@ -34,17 +34,19 @@ fn a_failing_target_fails_alone_and_the_next_up_goes_on_from_there() {
 #[test]
 #[ignore = "needs the real engine: just test-engine"]
 fn what_is_wrong_is_said_at_its_property() {
-    let stack = Stack::yaml(
-        &(member("wrong", "viewer", "a@x.com", "")
-            + "  odd:\n    type: bindery:compute/v1:BackendBucketIamMember\n    properties: {name: logs, role: roles/one, member: 'user:a@x.com', condition: {title: '', expression: 'true'}}\n"),
-    );
-    let failed = stack.pulumi(&["preview"]).failed();
-    for said in [
-        "property member value {a@x.com}",
-        "property role value {viewer}",
-        "`condition.title`",
+    let nested = "  odd:\n    type: bindery:compute/v1:BackendBucketIamMember\n    properties: {name: logs, role: roles/one, \
+                  member: 'user:a@x.com', condition: {title: '', expression: 'true'}}\n";
+    // The engine stops at the first resource that is wrong.
+    for (resource, expected) in [
+        (
+            member("wrong", "viewer", "a@x.com", ""),
+            "property member value {a@x.com}",
+        ),
+        (member("wrong", "viewer", "a@x.com", ""), "property role value {viewer}"),
+        (nested.to_string(), "`condition.title`: must not be empty"),
     ] {
-        assert!(failed.contains(said), "{said} in\n{failed}");
+        let failed = Stack::yaml(&resource).pulumi(&["preview"]).failed();
+        assert!(failed.contains(expected), "{expected} in\n{failed}");
     }
     let stack = Stack::yaml("  m:\n    type: bindery:compute/v1:BackendBucketIamMembers\n");
     let failed = stack.pulumi(&["preview"]).failed();

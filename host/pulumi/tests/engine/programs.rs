@@ -1,84 +1,59 @@
-//! Programs that were written with the published SDKs of google-native 0.32.0, unchanged.
+//! The examples: a program in YAML, and two that use the published SDKs of google-native 0.32.0, unchanged.
 
 use std::os::unix::fs::symlink;
+use std::path::Path;
 
 use crate::harness::*;
 
-const TYPESCRIPT: &str = r#"import * as google from "@pulumi/google-native";
+/// A stack with an example's files.
+fn example(name: &str) -> Stack {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../examples/pulumi")
+        .join(name);
+    let project = std::fs::read_to_string(folder.join("Pulumi.yaml")).unwrap();
+    let stack = Stack::new(project.split_once('\n').unwrap().1);
+    for file in folder.read_dir().unwrap() {
+        let file = file.unwrap();
+        if file.file_name() != "Pulumi.yaml" && file.file_type().unwrap().is_file() {
+            std::fs::copy(file.path(), stack.project().join(file.file_name())).unwrap();
+        }
+    }
+    stack
+}
 
-const viewer = new google.compute.v1.BackendBucketIamMember("viewer", {
-    name: "logs",
-    role: "roles/compute.viewer",
-    member: "user:a@x.com",
-});
-const editors = new google.networkservices.v1.EdgeCacheOriginIamBinding("editors", {
-    name: "video",
-    role: "roles/networkservices.edgeCacheAdmin",
-    members: ["user:a@x.com", "group:g@x.com"],
-});
-new google.datamigration.v1.MigrationJobIamMember("operator", {
-    name: "orders",
-    role: "roles/datamigration.admin",
-    member: "user:a@x.com",
-    condition: { title: "for now", expression: "true", description: editors.etag },
-});
-export const id = viewer.id;
-export const project = viewer.project;
-"#;
-
-const PYTHON: &str = r#"import pulumi
-from pulumi_google_native.compute import v1 as compute
-from pulumi_google_native.datamigration import v1 as datamigration
-from pulumi_google_native.iam import v1 as iam
-from pulumi_google_native.networkservices import v1 as networkservices
-
-viewer = compute.BackendBucketIamMember("viewer", name="logs", role="roles/compute.viewer", member="user:a@x.com")
-editors = networkservices.EdgeCacheOriginIamBinding(
-    "editors",
-    name="video",
-    role="roles/networkservices.edgeCacheAdmin",
-    members=["user:a@x.com", "group:g@x.com"],
-)
-datamigration.MigrationJobIamMember(
-    "operator",
-    name="orders",
-    role="roles/datamigration.admin",
-    member="user:a@x.com",
-    condition=iam.ConditionArgs(title="for now", expression="true", description=editors.etag),
-)
-pulumi.export("id", viewer.id)
-pulumi.export("project", viewer.project)
-"#;
+#[test]
+#[ignore = "needs the real engine: just test-engine"]
+fn yaml() {
+    runs(&example("yaml"), "bindery");
+}
 
 #[test]
 #[ignore = "needs the real engine: just test-engine"]
 fn typescript() {
-    let stack = Stack::new("runtime: nodejs\n");
+    let stack = example("typescript");
     symlink(ENGINE.join("node/node_modules"), stack.project().join("node_modules")).unwrap();
-    stack.file("package.json", r#"{"name": "program", "main": "index.ts"}"#);
-    stack.file("index.ts", TYPESCRIPT);
-    runs_unchanged(&stack);
+    runs(&stack, "google-native");
 }
 
 #[test]
 #[ignore = "needs the real engine: just test-engine"]
 fn python() {
-    let mut stack = Stack::new("runtime: python\n");
+    let mut stack = example("python");
     let path = format!("{}:{}", ENGINE.join("venv/bin").display(), stack.path());
     stack.variable("PATH", &path);
-    stack.file("__main__.py", PYTHON);
-    runs_unchanged(&stack);
+    runs(&stack, "google-native");
 }
 
-fn runs_unchanged(stack: &Stack) {
-    stack.link("google-native");
-    stack.configure("google-native");
+fn runs(stack: &Stack, package: &str) {
+    const ANN: &str = "user:ann@example.com";
+    stack.link(package);
+    stack.configure(package);
     stack.pulumi(&["preview"]).ok();
     let made = stack.up().ok();
     assert!(made.contains("4 created"), "{made}");
-    assert_eq!(stack.members(BUCKET, "roles/compute.viewer"), ["user:a@x.com"]);
+    assert_eq!(stack.members(BUCKET, "roles/compute.viewer"), [ANN]);
     let editors = stack.members(ORIGIN, "roles/networkservices.edgeCacheAdmin");
-    assert_eq!(editors, ["group:g@x.com", "user:a@x.com"]);
+    assert_eq!(editors, ["group:video@example.com", ANN]);
     let outputs = stack.pulumi(&["stack", "output", "--json"]).ok();
     assert!(outputs.contains("\"project\": \"home\""), "{outputs}");
     stack.nothing_to_do();

@@ -106,42 +106,68 @@ async fn a_program_that_was_written_for_google_native_brings_its_keys() {
     assert!(error.message().contains("it has `google-native:compute"), "{error}");
 }
 
-#[tokio::test]
-async fn without_a_credential_the_error_says_how_to_set_one() {
-    let mut plugin = Plugin::start(Start::default()).await;
-    // A service that wants one, on this machine.
+/// What a service that wants a credential is answered with, under a configuration.
+async fn refused(environment: Vec<(&'static str, &'static str)>, checked: serde_json::Value) -> String {
+    let mut plugin = Plugin::start(Start {
+        environment,
+        ..Start::default()
+    })
+    .await;
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let origin = format!("http://{}", listener.local_addr().unwrap());
     tokio::spawn(async move {
         use tokio::io::{AsyncReadExt, AsyncWriteExt};
         while let Ok((mut stream, _)) = listener.accept().await {
             let mut request = [0; 4096];
-            let _ = stream.read(&mut request).await;
+            let read = stream.read(&mut request).await.unwrap();
+            assert!(!String::from_utf8_lossy(&request[..read]).contains("ya29"));
             let body =
                 r#"{"error": {"code": 401, "message": "Request had no credential.", "status": "UNAUTHENTICATED"}}"#;
             let head =
                 "HTTP/1.1 401 Unauthorized\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: ";
-            let _ = stream
-                .write_all(format!("{head}{}\r\n\r\n{body}", body.len()).as_bytes())
-                .await;
+            let answer = format!("{head}{}\r\n\r\n{body}", body.len());
+            let _ = stream.write_all(answer.as_bytes()).await;
         }
     });
-    plugin
-        .configure_with(json!({"project": "home", "computeEndpoint": origin}))
-        .await
-        .unwrap();
+    let mut news = json!({"project": "home", "computeEndpoint": origin});
+    for (key, value) in checked.as_object().unwrap() {
+        news[key] = value.clone();
+    }
+    let kept = plugin.check_config(news).await.unwrap();
+    plugin.configure_with(kept).await.unwrap();
     let inputs = plugin
         .check(MEMBER, "m", &json!({}), &member("roles/one", "user:a@x.com"))
         .await;
     let error = plugin.try_create(MEMBER, "m", &inputs, false, 0.0).await.unwrap_err();
     assert_eq!(error.code(), Code::Unauthenticated, "{error}");
+    assert!(!error.message().contains("ya29"));
+    error.message().to_string()
+}
+
+#[tokio::test]
+async fn without_a_credential_the_error_says_how_to_set_one() {
+    let said = refused(vec![], json!({})).await;
     assert!(
-        error
-            .message()
-            .contains("pulumi config set --secret bindery:accessToken"),
-        "{error}"
+        said.contains("pulumi config set --secret bindery:accessToken"),
+        "{said}"
     );
-    assert!(error.message().contains("GOOGLE_OAUTH_ACCESS_TOKEN"), "{error}");
+    assert!(said.contains("GOOGLE_OAUTH_ACCESS_TOKEN"), "{said}");
+}
+
+#[tokio::test]
+async fn the_credential_comes_from_the_configuration_the_stack_or_the_environment() {
+    for (environment, checked) in [
+        (vec![], json!({"accessToken": "ya29.secret"})),
+        (vec![("PULUMI_CONFIG", r#"{"accessToken": "ya29.secret"}"#)], json!({})),
+        (vec![("GOOGLE_OAUTH_ACCESS_TOKEN", "ya29.secret")], json!({})),
+    ] {
+        // There is one, and it is not sent to a service on this machine.
+        let said = refused(environment, checked).await;
+        assert!(
+            said.contains("gets no credential") && said.contains("BINDERY_CREDENTIAL_ORIGINS"),
+            "{said}"
+        );
+    }
 }
 
 #[tokio::test]
