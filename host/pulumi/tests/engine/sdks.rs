@@ -1,7 +1,7 @@
 //! The schema under the engine's own checks, and the SDKs that are made from it.
 
 use std::os::unix::fs::symlink;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use bindery_test_guests::ACME;
 
@@ -18,6 +18,18 @@ fn the_engine_finds_the_schema_right() {
         let printed = stack.pulumi(&["package", "get-schema", link.to_str().unwrap()]).ok();
         assert!(printed.contains(&format!("\"name\": \"{name}\"")), "{printed}");
     }
+}
+
+/// Whether a file of this name, whatever its ending, is somewhere in a folder.
+fn has_file(folder: &Path, stem: &str) -> bool {
+    let mut entries = folder.read_dir().unwrap().map(|entry| entry.unwrap().path());
+    entries.any(|path| {
+        if path.is_dir() {
+            has_file(&path, stem)
+        } else {
+            path.file_stem().is_some_and(|found| found == stem)
+        }
+    })
 }
 
 /// A schema in a file, and a folder for what is made from it.
@@ -51,7 +63,12 @@ fn sdks_are_generated_and_compile() {
         for language in ["dotnet", "java"] {
             let out = folder.join(language);
             run("sdks", &[&schema, language, out.to_str().unwrap()], &stack.project());
-            assert!(out.read_dir().unwrap().count() > 3);
+            let class = if name == "acme" {
+                "Volume"
+            } else {
+                "BackendBucketIamMember"
+            };
+            assert!(has_file(&out, class), "no {class} in {language}");
         }
         let node = folder.join("nodejs");
         symlink(ENGINE.join("node/node_modules"), node.join("node_modules")).unwrap();
@@ -63,8 +80,13 @@ fn sdks_are_generated_and_compile() {
             }
             _ => "from pulumi_acme.disks.v2 import Volume, PartitionArgs, PlacementArgs",
         };
+        // An installed package knows its version.
+        let metadata = folder.join(format!("python/pulumi_{name}-1.0.0.dist-info"));
+        std::fs::create_dir(&metadata).unwrap();
+        let text = format!("Metadata-Version: 2.1\nName: pulumi_{name}\nVersion: 1.0.0\n");
+        std::fs::write(metadata.join("METADATA"), text).unwrap();
         run(&python, &["-c", import], &folder.join("python"));
-        run(&python, &["-m", "compileall", "--quiet", "."], &folder.join("python"));
+        run(&python, &["-m", "compileall", "-q", "."], &folder.join("python"));
         // The module that the engine is built from has what the generated code needs.
         let go = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/engine");
         for file in ["go.mod", "go.sum"] {
@@ -73,7 +95,7 @@ fn sdks_are_generated_and_compile() {
         let module = std::fs::read_to_string(folder.join("go/go.mod")).unwrap();
         let module = module.replace(
             "module bindery.dev/tests/engine",
-            &format!("module example.com/pulumi-{name}/sdk"),
+            &format!("module example.com/pulumi-{name}/sdk/go"),
         );
         std::fs::write(folder.join("go/go.mod"), module).unwrap();
         run("go", &["build", "./..."], &folder.join("go"));
