@@ -148,6 +148,7 @@ type Answer<T> = Result<Response<T>, Status>;
 #[tonic::async_trait]
 impl ResourceProvider for Provider {
     async fn handshake(&self, request: Request<ProviderHandshakeRequest>) -> Answer<ProviderHandshakeResponse> {
+        self.runs.begin();
         self.log.attach(&request.into_inner().engine_address);
         Ok(Response::new(ProviderHandshakeResponse {
             accept_secrets: true,

@@ -1,6 +1,7 @@
 //! One run of the engine: from its first check until it says that it is over. A process may see many of them.
 
 use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bindery_resource::Urn;
@@ -50,19 +51,36 @@ impl EngineRun {
 
 /// The run of this moment.
 #[derive(Debug, Default, Clone)]
-pub struct Runs(Arc<Mutex<Arc<EngineRun>>>);
+pub struct Runs {
+    current: Arc<Mutex<Arc<EngineRun>>>,
+    /// No engine is connected, and none has said that the run is over.
+    is_left: Arc<AtomicBool>,
+}
 
 impl Runs {
     /// The run that calls belong to now.
     pub fn current(&self) -> Arc<EngineRun> {
-        Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.current.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Ends the run: what is under way stops as soon as its end is known, and its claims are gone. The next call begins another.
     pub fn end(&self) {
-        let mut current = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         let ended = std::mem::take(&mut *current);
         ended.cancel.cancel();
+    }
+
+    /// The last connection of an engine has ended. That alone ends no run: one that has nothing to ask for half an hour
+    /// disconnects, and comes back.
+    pub fn left(&self) {
+        self.is_left.store(true, Ordering::Relaxed);
+    }
+
+    /// An engine introduces itself. What one that has left did not end, ends.
+    pub fn begin(&self) {
+        if self.is_left.swap(false, Ordering::Relaxed) {
+            self.end();
+        }
     }
 }
 
@@ -97,5 +115,19 @@ mod tests {
         runs.end();
         assert!(first.cancel.is_cancelled());
         assert!(!runs.current().cancel.is_cancelled());
+    }
+
+    #[test]
+    fn an_engine_that_comes_back_goes_on_and_another_one_begins_anew() {
+        let runs = Runs::default();
+        runs.begin();
+        let first = runs.current();
+        runs.left();
+        assert!(Arc::ptr_eq(&first, &runs.current()), "it may come back");
+        runs.begin();
+        assert!(first.cancel.is_cancelled());
+        let second = runs.current();
+        runs.begin();
+        assert!(Arc::ptr_eq(&second, &runs.current()), "its second provider resource");
     }
 }

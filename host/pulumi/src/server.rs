@@ -82,7 +82,7 @@ async fn engine_is_gone() {
     let _ = is_gone.await;
 }
 
-/// A connection of an engine. With the last one that is open ends the run, if the engine did not say so.
+/// A connection of an engine.
 #[derive(Debug)]
 struct Connection {
     stream: TcpStream,
@@ -106,7 +106,7 @@ impl Connection {
 impl Drop for Connection {
     fn drop(&mut self) {
         if self.open.fetch_sub(1, Ordering::Relaxed) == 1 {
-            self.runs.end();
+            self.runs.left();
         }
     }
 }

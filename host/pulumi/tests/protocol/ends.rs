@@ -4,6 +4,7 @@ use std::io::Read;
 use std::time::{Duration, Instant};
 
 use bindery_emulator::{Faults, Hold, Settings};
+use pulumi_gestalt_proto::pulumi::pulumirpc::{PluginAttach, ProviderHandshakeRequest};
 use serde_json::json;
 use tonic::Code;
 
@@ -148,14 +149,26 @@ async fn one_that_engines_attach_to_outlives_them_and_their_claims_do_not() {
     let mut plugin = Plugin::start(start()).await;
     drop(plugin.stdin.take());
     plugin.configure(json!({"project": "home"})).await.unwrap();
-    let attach = pulumi_gestalt_proto::pulumi::pulumirpc::PluginAttach {
+    let attach = PluginAttach {
         address: "127.0.0.1:9".to_string(),
     };
     plugin.client.attach(attach).await.unwrap();
     let inputs = member("roles/one", "user:a@x.com");
     plugin.check(MEMBER, "first", &json!({}), &inputs).await;
-    // The engine is killed: its connection ends without a word.
+    // It has nothing to ask for a while, and comes back.
     plugin.disconnect().await;
+    plugin
+        .try_check(MEMBER, "second", &json!({}), &inputs)
+        .await
+        .unwrap()
+        .unwrap_err();
+    // It is killed, and another one comes.
+    plugin.disconnect().await;
+    plugin
+        .client
+        .handshake(ProviderHandshakeRequest::default())
+        .await
+        .unwrap();
     plugin.check(MEMBER, "second", &json!({}), &inputs).await;
     assert_eq!(plugin.end().await, "");
 }
