@@ -173,6 +173,11 @@ impl Emulator {
         self.world.held().is_holding
     }
 
+    /// How many requests have come since the settings were last changed; they may not be answered yet.
+    pub fn arrived(&self) -> u64 {
+        self.world.held().arrived
+    }
+
     /// The requests since the start, or since they were last taken.
     pub fn take_requests(&self) -> Vec<RequestRecord> {
         std::mem::take(&mut self.world.held().requests)

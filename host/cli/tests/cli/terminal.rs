@@ -1,5 +1,6 @@
 //! What a person sees on a terminal, and what an interrupt does.
 
+use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ fn slow(milliseconds: u64) -> Settings {
     }
 }
 
-/// Runs a command on a terminal of its own, which `script` makes; `typed` is what a person types there.
+/// Runs a command on a terminal of its own, which `script` makes; `typed` is what a person types when asked.
 fn on_terminal(bench: &Bench, more: &str, typed: &str, environment: &[(&str, &str)]) -> String {
     let origin = bench.emulator.origin();
     let line = format!(
@@ -43,10 +44,23 @@ fn on_terminal(bench: &Bench, more: &str, typed: &str, environment: &[(&str, &st
         .spawn()
         .expect("`script` of util-linux is needed");
     let mut keyboard = child.stdin.take().unwrap();
-    std::io::Write::write_all(&mut keyboard, typed.as_bytes()).unwrap();
-    let output = child.wait_with_output().unwrap();
-    drop(keyboard);
-    String::from_utf8_lossy(&output.stdout).into_owned()
+    let mut screen = child.stdout.take().unwrap();
+    let (mut shown, mut next) = (Vec::new(), [0; 4096]);
+    let mut to_type = Some(typed).filter(|typed| !typed.is_empty());
+    loop {
+        let read = screen.read(&mut next).unwrap();
+        shown.extend_from_slice(&next[..read]);
+        if read == 0 {
+            break;
+        }
+        if String::from_utf8_lossy(&shown).contains("[y/N]")
+            && let Some(typed) = to_type.take()
+        {
+            keyboard.write_all(typed.as_bytes()).unwrap();
+        }
+    }
+    child.wait().unwrap();
+    String::from_utf8_lossy(&shown).into_owned()
 }
 
 fn three() -> String {
@@ -102,6 +116,20 @@ fn a_terminal_is_asked_and_anything_but_yes_is_no() {
 }
 
 #[test]
+fn an_interrupt_at_the_question_does_nothing() {
+    const CTRL_C: &str = "\u{3}";
+    let bench = Bench::new();
+    bench.write(&three());
+    let screen = on_terminal(&bench, "", CTRL_C, &[]);
+    assert!(
+        screen.contains("Do this? [y/N]") && !screen.contains("created"),
+        "{screen}"
+    );
+    assert_eq!(bench.emulator.take_requests(), []);
+    assert!(bench.up().ok().out.contains("3 created"), "the lock is free");
+}
+
+#[test]
 fn colours_are_for_terminals_unless_somebody_says_otherwise() {
     let bench = Bench::new();
     bench.write(&three());
@@ -128,8 +156,12 @@ fn colours_are_for_terminals_unless_somebody_says_otherwise() {
 }
 
 fn interrupt(process: u32) {
+    send("-INT", process);
+}
+
+fn send(signal: &str, process: u32) {
     let killed = Command::new("kill")
-        .args(["-INT", &process.to_string()])
+        .args([signal, &process.to_string()])
         .status()
         .unwrap();
     assert!(killed.success());
@@ -143,16 +175,25 @@ fn under_way(bench: &Bench) -> std::process::Child {
     let up = up.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     assert!((0..400).any(|_| {
         std::thread::sleep(Duration::from_millis(10));
-        bench.on_disk().contains("\"creating\"")
+        bench.emulator.arrived() > 0
     }));
     up
 }
 
 #[test]
 fn an_interrupt_ends_a_run_after_what_is_under_way() {
+    ends_after_what_is_under_way("-INT");
+}
+
+#[test]
+fn so_does_being_asked_to_end() {
+    ends_after_what_is_under_way("-TERM");
+}
+
+fn ends_after_what_is_under_way(signal: &str) {
     let bench = Bench::new();
     let up = under_way(&bench);
-    interrupt(up.id());
+    send(signal, up.id());
     let ran: Ran = up.wait_with_output().unwrap().into();
     assert_eq!(ran.code, Some(130), "{}", ran.err);
     assert!(ran.err.contains("stopping after what is under way"), "{}", ran.err);
