@@ -173,6 +173,17 @@ impl Emulator {
         self.world.held().is_holding
     }
 
+    /// The identities that have a role in a target's policy, under any condition.
+    pub fn members(&self, target: &str, role: &str) -> Vec<String> {
+        let policy = self.policies().get(target);
+        let bindings = policy.get("bindings").and_then(Value::as_array).into_iter().flatten();
+        let of_role = bindings.filter(|binding| binding.get("role").and_then(Value::as_str) == Some(role));
+        let members = of_role
+            .filter_map(|binding| binding.get("members")?.as_array())
+            .flatten();
+        members.filter_map(Value::as_str).map(String::from).collect()
+    }
+
     /// How many requests have come since the settings were last changed; they may not be answered yet.
     pub fn arrived(&self) -> u64 {
         self.world.held().arrived

@@ -135,18 +135,7 @@ impl Bench {
 
     /// The members of a role in a target's policy.
     pub fn members(&self, target: &str, role: &str) -> Vec<String> {
-        let policy = self.emulator.policies().get(target);
-        let bindings = policy
-            .get("bindings")
-            .and_then(Value::as_array)
-            .cloned()
-            .unwrap_or_default();
-        let mut members: Vec<String> = bindings
-            .iter()
-            .filter(|binding| binding["role"] == role)
-            .flat_map(|binding| binding["members"].as_array().cloned().unwrap_or_default())
-            .map(|member| member.as_str().unwrap().to_string())
-            .collect();
+        let mut members = self.emulator.members(target, role);
         members.sort();
         members
     }

@@ -204,15 +204,7 @@ impl Stack {
 
     /// The members of a role in a target's policy, sorted.
     pub fn members(&self, target: &str, role: &str) -> Vec<String> {
-        let policy = self.emulator.policies().get(target);
-        let bindings = policy
-            .get("bindings")
-            .and_then(Value::as_array)
-            .cloned()
-            .unwrap_or_default();
-        let bindings = bindings.iter().filter(|binding| binding["role"] == role);
-        let members = bindings.flat_map(|binding| binding["members"].as_array().cloned().unwrap_or_default());
-        let mut members: Vec<String> = members.map(|member| member.as_str().unwrap().to_string()).collect();
+        let mut members = self.emulator.members(target, role);
         members.sort();
         members
     }

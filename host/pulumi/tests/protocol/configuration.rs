@@ -101,7 +101,7 @@ async fn a_program_that_was_written_for_google_native_brings_its_keys() {
     let token = "google-native:compute/v1:BackendBucketIamMember";
     plugin.configure(news).await.unwrap();
     plugin.make(token, "m", &member("roles/one", "user:a@x.com")).await;
-    assert_eq!(plugin.members(BUCKET, "roles/one"), ["user:a@x.com"]);
+    assert_eq!(plugin.emulator.members(BUCKET, "roles/one"), ["user:a@x.com"]);
     let error = plugin.try_check(MEMBER, "m", &json!({}), &json!({})).await.unwrap_err();
     assert!(error.message().contains("it has `google-native:compute"), "{error}");
 }

@@ -17,12 +17,17 @@ fn faults(faults: Faults) -> Settings {
     }
 }
 
+/// A provider, and the inputs of a resource that it has checked.
+async fn checked() -> (Plugin, serde_json::Value) {
+    let mut plugin = Plugin::configured().await;
+    let inputs = member("roles/one", "user:a@x.com");
+    let inputs = plugin.check(MEMBER, "m", &json!({}), &inputs).await;
+    (plugin, inputs)
+}
+
 #[tokio::test]
 async fn cancelling_ends_what_waits_and_nothing_after_it() {
-    let mut plugin = Plugin::configured().await;
-    let inputs = plugin
-        .check(MEMBER, "m", &json!({}), &member("roles/one", "user:a@x.com"))
-        .await;
+    let (mut plugin, inputs) = checked().await;
     plugin.emulator.set(faults(Faults {
         unavailable_before: 1.0,
         ..Faults::default()
@@ -43,10 +48,7 @@ async fn cancelling_ends_what_waits_and_nothing_after_it() {
 
 #[tokio::test]
 async fn the_programs_timeout_is_the_operations_deadline() {
-    let mut plugin = Plugin::configured().await;
-    let inputs = plugin
-        .check(MEMBER, "m", &json!({}), &member("roles/one", "user:a@x.com"))
-        .await;
+    let (mut plugin, inputs) = checked().await;
     plugin.emulator.set(faults(Faults {
         unavailable_before: 1.0,
         ..Faults::default()
@@ -57,10 +59,7 @@ async fn the_programs_timeout_is_the_operations_deadline() {
 
 #[tokio::test]
 async fn a_write_whose_answer_never_came_is_found_by_a_read() {
-    let mut plugin = Plugin::configured().await;
-    let inputs = plugin
-        .check(MEMBER, "m", &json!({}), &member("roles/one", "user:a@x.com"))
-        .await;
+    let (mut plugin, inputs) = checked().await;
     // The read is answered, and the write is done but not.
     plugin.emulator.set(Settings {
         hold: Some(Hold { request: 2, done: true }),
@@ -72,10 +71,7 @@ async fn a_write_whose_answer_never_came_is_found_by_a_read() {
 
 #[tokio::test]
 async fn a_write_whose_end_cannot_be_found_out_may_have_happened() {
-    let mut plugin = Plugin::configured().await;
-    let inputs = plugin
-        .check(MEMBER, "m", &json!({}), &member("roles/one", "user:a@x.com"))
-        .await;
+    let (plugin, inputs) = checked().await;
     // The write is done and not answered, and after that nothing is.
     plugin.emulator.set(Settings {
         hold: Some(Hold { request: 2, done: true }),
@@ -104,10 +100,7 @@ async fn a_write_whose_end_cannot_be_found_out_may_have_happened() {
 
 #[tokio::test]
 async fn a_target_that_is_gone_or_not_allowed_changes_nothing() {
-    let mut plugin = Plugin::configured().await;
-    let inputs = plugin
-        .check(MEMBER, "m", &json!({}), &member("roles/one", "user:a@x.com"))
-        .await;
+    let (mut plugin, inputs) = checked().await;
     for (settings, code) in [
         (
             Settings {
@@ -175,10 +168,7 @@ async fn one_that_engines_attach_to_outlives_them_and_their_claims_do_not() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_program_ends_once_what_is_under_way_has() {
-    let mut plugin = Plugin::configured().await;
-    let inputs = plugin
-        .check(MEMBER, "m", &json!({}), &member("roles/one", "user:a@x.com"))
-        .await;
+    let (mut plugin, inputs) = checked().await;
     plugin.emulator.set(faults(Faults {
         latency_ms: 700,
         ..Faults::default()
@@ -203,6 +193,6 @@ async fn the_program_ends_once_what_is_under_way_has() {
         .map(|mut out| out.read_to_string(&mut printed));
     assert!(plugin.child.wait().unwrap().success());
     // The write was sent, so it was awaited.
-    assert_eq!(plugin.members(BUCKET, "roles/one"), ["user:a@x.com"]);
+    assert_eq!(plugin.emulator.members(BUCKET, "roles/one"), ["user:a@x.com"]);
     let _ = create.await;
 }

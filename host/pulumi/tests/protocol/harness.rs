@@ -468,19 +468,6 @@ impl Plugin {
         self.try_delete(resource).await.unwrap();
     }
 
-    /// The members of a role in a target's policy.
-    pub fn members(&self, target: &str, role: &str) -> Vec<String> {
-        let policy = self.emulator.policies().get(target);
-        let bindings = policy
-            .get("bindings")
-            .and_then(Value::as_array)
-            .cloned()
-            .unwrap_or_default();
-        let bindings = bindings.iter().filter(|binding| binding["role"] == role);
-        let members = bindings.flat_map(|binding| binding["members"].as_array().cloned().unwrap_or_default());
-        members.map(|member| member.as_str().unwrap().to_string()).collect()
-    }
-
     /// Ends it as the engine does, and gives everything that it printed after the port.
     pub async fn end(mut self) -> String {
         self.client.cancel(()).await.unwrap();

@@ -34,10 +34,10 @@ async fn each_type_is_made_and_removed() {
     ] {
         let made = plugin.make(token, "r", &inputs).await;
         assert_eq!(made.outputs["project"], "home");
-        assert_eq!(plugin.members(target, role)[0], "user:a@x.com");
+        assert_eq!(plugin.emulator.members(target, role)[0], "user:a@x.com");
         plugin.client.cancel(()).await.unwrap();
         plugin.delete(&made).await;
-        assert_eq!(plugin.members(target, role), [""; 0]);
+        assert_eq!(plugin.emulator.members(target, role), [""; 0]);
         plugin.delete(&made).await;
     }
     assert_eq!(plugin.end().await, "", "stdout holds the port and nothing else");
@@ -65,7 +65,7 @@ async fn members_of_a_binding_change_in_place() {
     assert!(has_unknown(&planned.outputs["etag"]));
     let updated = plugin.try_update(&made, &news, false).await.unwrap();
     assert_eq!(updated.outputs["members"], news["members"]);
-    assert_eq!(plugin.members(ORIGIN, role), ["user:b@x.com", "user:c@x.com"]);
+    assert_eq!(plugin.emulator.members(ORIGIN, role), ["user:b@x.com", "user:c@x.com"]);
     assert!(plugin.diff(&updated, &news).await.diffs.is_empty());
     // The same set in another order is the same.
     let news = plugin
@@ -90,8 +90,8 @@ async fn another_role_is_a_replacement_that_is_made_first() {
     assert_eq!(diff.detailed_diff["role"].kind(), Kind::UpdateReplace);
     let replaced = plugin.make(MEMBER, "m", &member("roles/two", "user:a@x.com")).await;
     plugin.delete(&made).await;
-    assert_eq!(plugin.members(BUCKET, "roles/one"), [""; 0]);
-    assert_eq!(plugin.members(BUCKET, "roles/two"), ["user:a@x.com"]);
+    assert_eq!(plugin.emulator.members(BUCKET, "roles/one"), [""; 0]);
+    assert_eq!(plugin.emulator.members(BUCKET, "roles/two"), ["user:a@x.com"]);
     assert_eq!(replaced.outputs["role"], "roles/two");
 }
 
@@ -107,9 +107,9 @@ async fn what_is_replaced_by_the_same_is_deleted_first_and_made_again() {
     assert!(plugin.diff(&made, &news).await.delete_before_replace);
     let inputs = plugin.check(BINDING, "b", &json!({}), &wanted).await;
     plugin.delete(&made).await;
-    assert_eq!(plugin.members(ORIGIN, role), [""; 0]);
+    assert_eq!(plugin.emulator.members(ORIGIN, role), [""; 0]);
     plugin.try_create(BINDING, "b", &inputs, false, 0.0).await.unwrap();
-    assert_eq!(plugin.members(ORIGIN, role), ["user:b@x.com"]);
+    assert_eq!(plugin.emulator.members(ORIGIN, role), ["user:b@x.com"]);
 }
 
 #[tokio::test]
@@ -120,7 +120,7 @@ async fn what_an_earlier_run_left_to_delete_does_not_take_away_what_is_there() {
     // The run before made the same again first, and was stopped before it deleted the old one.
     plugin.check(MEMBER, "m", &made.inputs, &made.inputs).await;
     plugin.delete(&made).await;
-    assert_eq!(plugin.members(BUCKET, "roles/one"), ["user:a@x.com"]);
+    assert_eq!(plugin.emulator.members(BUCKET, "roles/one"), ["user:a@x.com"]);
     assert!(plugin.logs.has("what it granted stays: `m` declares it now"));
 }
 
@@ -138,7 +138,7 @@ async fn a_renamed_resource_and_two_that_swap_lose_nothing() {
     plugin.delete(&one).await;
     plugin.delete(&two).await;
     for role in ["roles/one", "roles/two"] {
-        assert_eq!(plugin.members(BUCKET, role), ["user:a@x.com"]);
+        assert_eq!(plugin.emulator.members(BUCKET, role), ["user:a@x.com"]);
     }
     plugin.client.cancel(()).await.unwrap();
     let renamed = plugin
@@ -150,7 +150,7 @@ async fn a_renamed_resource_and_two_that_swap_lose_nothing() {
             ..renamed.clone()
         })
         .await;
-    assert_eq!(plugin.members(BUCKET, "roles/one"), ["user:a@x.com"]);
+    assert_eq!(plugin.emulator.members(BUCKET, "roles/one"), ["user:a@x.com"]);
 }
 
 #[tokio::test]

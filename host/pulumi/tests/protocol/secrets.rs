@@ -14,7 +14,7 @@ async fn a_secret_input_is_a_secret_output() {
     let made = plugin.make(BINDING, "b", &wanted).await;
     assert_eq!(made.outputs["members"], wanted["members"]);
     assert_eq!(
-        plugin.members(ORIGIN, "roles/networkservices.viewer"),
+        plugin.emulator.members(ORIGIN, "roles/networkservices.viewer"),
         ["user:a@x.com", NAME]
     );
     assert_eq!(plugin.refresh(&made).await.unwrap(), made);
