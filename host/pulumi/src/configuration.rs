@@ -1,6 +1,7 @@
 //! A provider's configuration: the component's own keys, the host's, and those that programs written for another package
 //! bring along. What is a credential stays in this process.
 
+use std::cell::RefCell;
 use std::env;
 use std::path::Path;
 use std::sync::Arc;
@@ -39,8 +40,17 @@ pub struct Configuration {
     pub token: Option<String>,
     /// Keys that make no difference.
     pub ignored: Vec<String>,
-    /// Keys whose values must not be written down.
-    pub withheld: Vec<String>,
+    /// What may be written down, as it came.
+    pub kept: Properties,
+    /// Hides what is secret in it.
+    mask: Mask,
+}
+
+/// A configuration that cannot be accepted.
+#[derive(Debug)]
+pub struct Refused {
+    /// Every key that is wrong, and what to do.
+    pub failures: Vec<CheckFailure>,
     /// Hides what is secret in it.
     pub mask: Mask,
 }
@@ -60,67 +70,105 @@ pub struct Configured {
 ///
 /// # Errors
 /// Every key that cannot be accepted.
-pub fn read(served: &Served, args: Struct) -> Result<Configuration, Vec<CheckFailure>> {
-    let mut properties = decode(Some(args))?;
-    let mut read = Configuration::default();
+pub fn read(served: &Served, args: Struct) -> Result<Configuration, Refused> {
+    let mut properties = decode(Some(args)).map_err(|failures| Refused {
+        failures,
+        mask: Mask::default(),
+    })?;
+    // What the engine keeps for itself.
+    properties.values.retain(|key, _| !key.starts_with("__"));
+    for host in served.host_keys().iter().filter(|host| host.secret) {
+        properties.secrets.insert(PropertyPath::property(host.name));
+    }
+    let mut read = Configuration {
+        mask: Mask::of(&[&properties]),
+        ..Configuration::default()
+    };
     let mut failures = Vec::new();
-    for (key, value) in std::mem::take(&mut properties.values) {
-        let at = PropertyPath::property(&key);
-        let own = served.component.config.property(&key);
+    for (key, value) in &properties.values {
+        let at = PropertyPath::property(key);
+        let own = served.component.config.property(key);
         let host = served.host_keys().iter().find(|host| host.name == key);
-        // Some engines send what they keep for themselves.
-        let is_engines = ["version", "pluginDownloadURL"].contains(&key.as_str()) || key.starts_with("__");
         if let Some(property) = own {
             let value = match (&property.ty, value) {
-                (PropertyType::String | PropertyType::Enum(_) | PropertyType::Integer64 { .. }, value) => value,
-                (_, Value::String(text)) => nested(&key, text, &mut properties, &mut failures),
-                (_, value) => value,
+                (PropertyType::String | PropertyType::Enum(_) | PropertyType::Integer64 { .. }, value) => value.clone(),
+                (_, Value::String(text)) => nested(key, text, &mut read.mask, &mut failures),
+                (_, value) => value.clone(),
             };
-            properties.values.insert(key.clone(), value.clone());
-            read.config.insert(key, value);
+            read.config.insert(key.clone(), value);
         } else if let Some(host) = host {
-            if host.secret {
-                read.withheld.push(key.clone());
-                properties.secrets.insert(at.clone());
-                properties.values.insert(key.clone(), value.clone());
-            }
             match (host.without, value) {
-                (Some(Without::Refused), _) => failures.push(CheckFailure::new(
-                    at,
-                    format!(
-                        "is not supported yet, and leaving it out would send requests with another credential, or none; use `{ACCESS_TOKEN}`"
-                    ),
-                )),
-                (Some(Without::Ignored), _) => read.ignored.push(key),
-                (None, Value::String(token)) if !token.is_empty() => match BearerToken::new(&token) {
-                    Some(_) => read.token = Some(token),
-                    None => failures.push(CheckFailure::new(at, "has characters that a request's header cannot carry")),
-                },
-                (None, Value::Unknown | Value::String(_)) => {}
-                (None, _) => failures.push(CheckFailure::new(at, "expected a string")),
+                (_, Value::Unknown) => {}
+                (Some(Without::Refused), _) => {
+                    let reason = format!(
+                        "is not supported yet, and leaving it out would send requests with another credential, or none; use \
+                         `{ACCESS_TOKEN}`, and {}",
+                        how_to_remove(served, key)
+                    );
+                    failures.push(CheckFailure::new(at, reason));
+                }
+                (Some(Without::Ignored), _) => read.ignored.push(key.clone()),
+                (None, Value::String(token)) if BearerToken::new(token).is_some() => {
+                    read.token = Some(token.clone()).filter(|token| !token.is_empty());
+                }
+                (None, _) => {
+                    let reason =
+                        "expected the text of a token, without characters that a request's header cannot carry";
+                    failures.push(how_to_set(served, CheckFailure::new(at, reason)));
+                }
             }
         } else if served.name == GOOGLE_NATIVE && GOOGLE_NATIVE_KEYS.contains(&key.as_str()) {
-            read.ignored.push(key);
-        } else if !is_engines {
-            failures.push(CheckFailure::new(at, unknown_key(served, &key)));
+            read.ignored.push(key.clone());
+        } else if !["version", "pluginDownloadURL"].contains(&key.as_str()) {
+            let reason = format!("{}; {}", unknown_key(served, key), how_to_remove(served, key));
+            failures.push(CheckFailure::new(at, reason));
         }
     }
     if !failures.is_empty() {
-        return Err(failures);
+        return Err(Refused {
+            failures,
+            mask: read.mask,
+        });
     }
-    read.mask = Mask::of(&[&properties]);
+    // One that is not known yet keeps the engine from going on without it.
+    let is_secret = |key: &str| served.host_keys().iter().any(|host| host.secret && host.name == key);
+    properties
+        .values
+        .retain(|key, value| *value == Value::Unknown || !is_secret(key));
+    read.kept = properties;
     Ok(read)
 }
 
+fn how_to_remove(served: &Served, key: &str) -> String {
+    format!(
+        "remove it with `pulumi config rm {}:{key}`, or from the provider resource",
+        served.name
+    )
+}
+
+/// A failure of a value, with what to do.
+fn how_to_set(served: &Served, failure: CheckFailure) -> CheckFailure {
+    let Some(key) = failure.path.first() else {
+        return failure;
+    };
+    let is_secret = served.host_keys().iter().any(|host| host.secret && host.name == key);
+    let secret = if is_secret { "--secret " } else { "" };
+    let reason = format!(
+        "{}; it is set by `pulumi config set {secret}{}:{key} VALUE`, or on the provider resource",
+        failure.reason, served.name
+    );
+    CheckFailure { reason, ..failure }
+}
+
 /// A value that came as the text of JSON. What is no JSON stays a string, which its type then refuses.
-fn nested(key: &str, text: String, properties: &mut Properties, failures: &mut Vec<CheckFailure>) -> Value {
-    let Ok(json) = serde_json::from_str(&text) else {
-        return Value::String(text);
+fn nested(key: &str, text: &str, mask: &mut Mask, failures: &mut Vec<CheckFailure>) -> Value {
+    let Ok(json) = serde_json::from_str(text) else {
+        return Value::from(text);
     };
     let fields = [(key.to_string(), from_json(json))].into();
     match decode(Some(Struct { fields })) {
         Ok(mut inner) => {
-            properties.secrets.append(&mut inner.secrets);
+            *mask = std::mem::take(mask).and(&Mask::of(&[&inner]));
             inner.values.shift_remove(key).unwrap_or(Value::Null)
         }
         Err(inner) => {
@@ -157,22 +205,36 @@ pub async fn configure(
     runtime: &Runtime,
     served: &Served,
     configuration: Configuration,
-) -> Result<Configured, Vec<CheckFailure>> {
+) -> Result<Configured, Refused> {
     let Configuration {
-        config, token, mask, ..
+        config,
+        token,
+        mut mask,
+        ..
     } = configuration;
-    let whole = |reason: String| vec![CheckFailure::new(PropertyPath::default(), reason)];
     let token = token.or_else(|| variable(ACCESS_TOKEN_VARIABLE).filter(|_| served.is_built_in()));
-    let credential = |name: &str| match name {
-        ACCESS_TOKEN_VARIABLE if served.is_built_in() => token.clone(),
-        name => variable(name),
+    let credentials = RefCell::new(Vec::new());
+    let credential = |name: &str| {
+        let found = match name {
+            ACCESS_TOKEN_VARIABLE if served.is_built_in() => token.clone(),
+            name => variable(name),
+        };
+        credentials.borrow_mut().extend(found.clone());
+        found
     };
-    let allowed = served.manifest.allowed_origins(credential);
-    let mut origins = allowed.map_err(|error| whole(error.to_string()))?;
-    if served.is_built_in() {
-        let trusted = variable(CREDENTIAL_ORIGINS).unwrap_or_default();
-        allow_endpoints(&config, token.as_deref(), &trusted, &mut origins)?;
+    let allowed = allow(served, &config, token.as_deref(), credential);
+    // A service may say what it was sent.
+    for credential in credentials.take() {
+        mask.add(&credential);
     }
+    let refused = |failures: Vec<CheckFailure>| Refused {
+        failures: failures
+            .into_iter()
+            .map(|failure| how_to_set(served, failure))
+            .collect(),
+        mask: mask.clone(),
+    };
+    let origins = allowed.map_err(&refused)?;
     let credential_hint = credential_hint(served, &origins);
     let options = TenantOptions {
         name: served.name.clone(),
@@ -182,20 +244,41 @@ pub async fn configure(
     };
     let tenant = Tenant::new(runtime, Arc::clone(&served.component), options).await;
     let tenant = tenant.map_err(|error| match error {
-        ConfigureError::Failures(failures) => failures,
-        ConfigureError::Call(error) => whole(error.to_string()),
+        ConfigureError::Failures(failures) => refused(failures),
+        ConfigureError::Call(error) => refused(whole(error.to_string())),
     })?;
     if let (Some(origin), Some(beside)) = (tenant.denied_origins().first(), &served.beside) {
-        return Err(whole(format!(
+        return Err(refused(whole(format!(
             "the provider would call `{origin}`, which is not one of its origins; allow it in {}: `[[origin]]` and `url = \"{origin}\"`",
             beside.display()
-        )));
+        ))));
     }
     Ok(Configured {
         tenant,
         mask,
         credential_hint,
     })
+}
+
+/// A failure of no one key.
+fn whole(reason: String) -> Vec<CheckFailure> {
+    vec![CheckFailure::new(PropertyPath::default(), reason)]
+}
+
+/// The origins that a provider may call.
+fn allow(
+    served: &Served,
+    config: &PropertyMap,
+    token: Option<&str>,
+    credential: impl Fn(&str) -> Option<String>,
+) -> Result<Vec<AllowedOrigin>, Vec<CheckFailure>> {
+    let allowed = served.manifest.allowed_origins(credential);
+    let mut origins = allowed.map_err(|error| whole(error.to_string()))?;
+    if served.is_built_in() {
+        let trusted = variable(CREDENTIAL_ORIGINS).unwrap_or_default();
+        allow_endpoints(config, token, &trusted, &mut origins)?;
+    }
+    Ok(origins)
 }
 
 /// Lets the built-in provider call the endpoints of its configuration. They get the credential only where the operator says so.

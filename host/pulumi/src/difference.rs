@@ -71,22 +71,35 @@ fn covers(pattern: &str, path: &PropertyPath) -> bool {
             })
 }
 
-/// The steps of a pattern, none for a `*`.
+/// The steps of a pattern: names, indices as they are written, and none for a `*`. None at all for what is no pattern.
 fn steps(pattern: &str) -> Option<Vec<Option<String>>> {
-    // A `*` is no name of a path, so it is written as a name that no property has.
-    const ANY: &str = "__any__";
-    let named = pattern.replace("[*]", &format!(".{ANY}"));
-    let named: Vec<&str> = named
-        .split('.')
-        .map(|step| if step == "*" { ANY } else { step })
-        .collect();
-    let path = PropertyPath::parse(named.join(".").trim_start_matches('.'))?;
-    let step = |segment: &Segment| match segment {
-        Segment::Key(name) if name == ANY => None,
-        Segment::Key(name) => Some(name.clone()),
-        Segment::Index(index) => Some(index.to_string()),
-    };
-    Some(path.segments().iter().map(step).collect())
+    let mut steps = Vec::new();
+    let mut rest = pattern;
+    while !rest.is_empty() {
+        let step = if let Some(inner) = rest.strip_prefix('[') {
+            let mut quoted = serde_json::Deserializer::from_str(inner).into_iter::<String>();
+            if inner.starts_with('"') {
+                let name = quoted.next()?.ok()?;
+                rest = inner.get(quoted.byte_offset()..)?.strip_prefix(']')?;
+                Some(name)
+            } else {
+                let (index, after) = inner.split_once(']')?;
+                rest = after;
+                (index != "*").then(|| index.to_string())
+            }
+        } else {
+            let named = rest.strip_prefix('.').unwrap_or(rest);
+            let end = named.find(['.', '[']).unwrap_or(named.len());
+            let (name, after) = named.split_at_checked(end)?;
+            if name.is_empty() {
+                return None;
+            }
+            rest = after;
+            (name != "*").then(|| name.to_string())
+        };
+        steps.push(step);
+    }
+    Some(steps)
 }
 
 #[cfg(test)]
@@ -106,6 +119,8 @@ mod tests {
             ("*", "condition.title"),
             ("condition.*", "condition.title"),
             (r#"labels["a.b"]"#, r#"labels["a.b"]"#),
+            (r#"["a[*].b"].*"#, r#"["a[*].b"].c"#),
+            ("labels.a/b", r#"labels["a/b"]"#),
             ("parts[*].size", "parts[0].size"),
         ] {
             assert!(covers(pattern, &path(inside)), "{pattern} {inside}");

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use aho_corasick::{AhoCorasick, MatchKind};
-use bindery_resource::{PropertyPath, Value};
+use bindery_resource::{CheckFailure, PropertyPath, Value};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::properties::Properties;
@@ -11,75 +10,121 @@ use crate::properties::Properties;
 /// What stands for a secret.
 const MASKED: &str = "[secret]";
 
-/// How many characters a part of a secret has at least that is masked by itself. Shorter ones are found in other words.
-const PART: usize = 4;
+/// How many bytes a secret has at least that is found within a word. A shorter one counts as a word of its own only.
+const WORD: usize = 4;
 
-/// The secrets of a request and of the configuration. Rules write some in lower case, so case makes no difference.
+/// How many bytes of a long secret are found where a message breaks it off.
+const BEGINNING: usize = 128;
+
+/// The secrets of a request and of the configuration.
 #[derive(Debug, Default, Clone)]
-pub struct Mask(Vec<AhoCorasick>);
+pub struct Mask {
+    /// In lower case, because rules write some so; the longest first.
+    texts: Vec<String>,
+    paths: BTreeSet<PropertyPath>,
+}
 
 impl Mask {
     /// What hides the secrets of these properties.
     pub fn of(all: &[&Properties]) -> Self {
-        let mut texts = BTreeSet::new();
+        let mut mask = Self::default();
+        let mut texts = Vec::new();
         for properties in all {
             for path in &properties.secrets {
-                path.get(&properties.values)
-                    .into_iter()
-                    .for_each(|value| leaves(value, &mut texts));
+                let value = path.get(&properties.values);
+                value.into_iter().for_each(|value| leaves(value, &mut texts));
+                mask.paths.insert(path.clone());
             }
         }
-        Self::of_texts(&texts)
+        for text in texts {
+            mask.add(&text);
+        }
+        mask
     }
 
-    /// What hides these texts.
-    fn of_texts(texts: &BTreeSet<String>) -> Self {
-        let mut patterns = BTreeSet::new();
-        for text in texts.iter().filter(|text| !text.is_empty()) {
-            // A message may hold a secret as it is written in JSON or in a URL, or a part of it: an identity without its kind.
-            let json = serde_json::Value::String(text.clone()).to_string();
-            patterns.insert(json.trim_matches('"').to_string());
-            patterns.insert(url_encoded(text));
-            let parts = text.split([':', '/']).filter(|part| part.chars().count() >= PART);
-            patterns.extend(parts.map(String::from));
-            patterns.insert(text.clone());
+    /// Hides a text, too, however a message may write it: in JSON, in a URL, or an identity or a resource without what says its
+    /// kind.
+    pub fn add(&mut self, text: &str) {
+        let json = serde_json::Value::String(text.to_string()).to_string();
+        let quoted = json.strip_prefix('"').and_then(|json| json.strip_suffix('"'));
+        let identity = text.split_once(':').map(|(_, identity)| identity);
+        let last = text.rsplit_once('/').map(|(_, last)| last);
+        let encoded = utf8_percent_encode(text, PLAIN).to_string();
+        let beginning = text.get(..text.ceil_char_boundary(BEGINNING));
+        // Control characters are left out of what is shown.
+        let shown: String = text.chars().filter(|c| !c.is_control()).collect();
+        let shown = Some(shown.trim());
+        let encoded = Some(encoded.as_str());
+        let all = [Some(text), quoted, identity, last, encoded, beginning, shown];
+        for text in all.into_iter().flatten().filter(|text| !text.is_empty()) {
+            self.texts.push(text.to_ascii_lowercase());
         }
-        patterns.remove("");
-        if patterns.is_empty() {
-            return Self::default();
-        }
-        let built = AhoCorasick::builder()
-            .ascii_case_insensitive(true)
-            .match_kind(MatchKind::LeftmostLongest)
-            .build(patterns);
-        Self(built.into_iter().collect())
+        self.texts
+            .sort_by(|one, other| other.len().cmp(&one.len()).then_with(|| one.cmp(other)));
+        self.texts.dedup();
     }
 
     /// What hides both.
     #[must_use]
     pub fn and(mut self, other: &Self) -> Self {
-        self.0.extend(other.0.iter().cloned());
+        self.texts.extend(other.texts.iter().cloned());
+        self.texts
+            .sort_by(|one, other| other.len().cmp(&one.len()).then_with(|| one.cmp(other)));
+        self.paths.extend(other.paths.iter().cloned());
         self
     }
 
     /// A message without secrets.
     pub fn hide(&self, message: &str) -> String {
-        self.0.iter().fold(message.to_string(), |message, secrets| {
-            let masked = vec![MASKED; secrets.patterns_len()];
-            secrets.replace_all(&message, &masked)
-        })
+        self.texts
+            .iter()
+            .fold(message.to_string(), |message, secret| without(&message, secret))
+    }
+
+    /// Whether something in a property is secret.
+    pub fn is_in(&self, property: &str) -> bool {
+        self.paths.iter().any(|path| path.first() == Some(property))
+    }
+
+    /// A failure without secrets, and without the way into one.
+    pub fn hide_in(&self, failure: &CheckFailure) -> CheckFailure {
+        let is_inside = |secret: &&PropertyPath| failure.path.segments().starts_with(secret.segments());
+        CheckFailure {
+            path: self.paths.iter().find(is_inside).unwrap_or(&failure.path).clone(),
+            reason: self.hide(&failure.reason),
+        }
     }
 }
 
+/// A message in which a secret, in lower case, is masked wherever it stands.
+fn without(message: &str, secret: &str) -> String {
+    let lower = message.to_ascii_lowercase();
+    let mut masked = String::new();
+    let mut rest = 0;
+    for (start, found) in lower.match_indices(secret) {
+        let end = start + found.len();
+        let touches = |text: Option<&str>, last: bool| {
+            let mut chars = text.unwrap_or_default().chars();
+            let next = if last { chars.next_back() } else { chars.next() };
+            next.is_some_and(char::is_alphanumeric)
+        };
+        let is_in_a_word = touches(message.get(..start), true) || touches(message.get(end..), false);
+        if secret.len() < WORD && is_in_a_word {
+            continue;
+        }
+        masked += message.get(rest..start).unwrap_or_default();
+        masked += MASKED;
+        rest = end;
+    }
+    masked += message.get(rest..).unwrap_or_default();
+    masked
+}
+
 /// The texts in a value.
-fn leaves(value: &Value, texts: &mut BTreeSet<String>) {
+fn leaves(value: &Value, texts: &mut Vec<String>) {
     match value {
-        Value::String(text) => {
-            texts.insert(text.clone());
-        }
-        Value::Number(_) => {
-            texts.insert(value.to_string());
-        }
+        Value::String(text) => texts.push(text.clone()),
+        Value::Number(_) => texts.push(value.to_string()),
         Value::List(items) => items.iter().for_each(|item| leaves(item, texts)),
         Value::Object(fields) => fields.values().for_each(|value| leaves(value, texts)),
         Value::Null | Value::Bool(_) | Value::Unknown => {}
@@ -88,17 +133,6 @@ fn leaves(value: &Value, texts: &mut BTreeSet<String>) {
 
 /// What a URL leaves as it is.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
-
-fn url_encoded(text: &str) -> String {
-    utf8_percent_encode(text, PLAIN).to_string()
-}
-
-/// Which outputs are secret: those of inputs that are, and of outputs that were.
-pub fn union(all: &[&Properties]) -> BTreeSet<PropertyPath> {
-    all.iter()
-        .flat_map(|properties| properties.secrets.iter().cloned())
-        .collect()
-}
 
 #[cfg(test)]
 mod tests {
@@ -124,7 +158,11 @@ mod tests {
         ] {
             assert_eq!(mask.hide(&format!("<{text}>")), "<[secret]>");
         }
-        assert_eq!(Mask::of(&[&secret("a\"b")]).hide(r#"<a\"b>"#), "<[secret]>");
+        assert_eq!(Mask::of(&[&secret("a\"b\"")]).hide(r#"<a\"b\">"#), "<[secret]>");
+        assert_eq!(
+            Mask::of(&[&secret("projects/p/x/hidden")]).hide("<hidden>"),
+            "<[secret]>"
+        );
         assert_eq!(mask.hide("nothing"), "nothing");
     }
 
@@ -136,5 +174,32 @@ mod tests {
         };
         assert_eq!(Mask::of(&[&properties]).hide("user:a@x.com"), "user:a@x.com");
         assert_eq!(Mask::of(&[&secret("")]).hide("text"), "text");
+        let mask = Mask::of(&[&secret("user:bad")]);
+        assert_eq!(
+            mask.hide("`bad` is no user, and not too bad"),
+            "`[secret]` is no user, and not too [secret]"
+        );
+        assert_eq!(
+            Mask::of(&[&secret("e")]).hide("is not e, expected"),
+            "is not [secret], expected"
+        );
+    }
+
+    #[test]
+    fn a_long_secret_is_hidden_at_once_and_where_it_is_broken_off() {
+        let long: String = (0..200_000_u32).map(|n| n.to_string()).collect();
+        let mask = Mask::of(&[&secret(&long)]);
+        assert_eq!(mask.hide(&format!("<{long}>")), "<[secret]>");
+        assert_eq!(mask.hide(&format!("<{}…>", &long[..BEGINNING])), "<[secret]…>");
+    }
+
+    #[test]
+    fn the_way_into_a_secret_is_part_of_it() {
+        let mask = Mask::of(&[&secret("x")]);
+        let path = |text| PropertyPath::parse(text).unwrap();
+        let failure = CheckFailure::new(path("member.hiddenkey"), "is wrong");
+        assert_eq!(mask.hide_in(&failure).path, path("member"));
+        let failure = CheckFailure::new(path("members[1]"), "is wrong");
+        assert_eq!(mask.hide_in(&failure).path, path("members[1]"));
     }
 }

@@ -19,8 +19,8 @@ use tonic::Status;
 use crate::configuration::Configured;
 use crate::difference;
 use crate::engine_log::EngineLog;
-use crate::mask::{Mask, union};
-use crate::properties::{Properties, decode, encode};
+use crate::mask::Mask;
+use crate::properties::{Properties, decode};
 use crate::run::EngineRun;
 use crate::status::{of_failures, of_operation};
 
@@ -63,7 +63,7 @@ impl Operation {
             Ok(checked) => {
                 self.run.checked(&self.urn, is_new);
                 Ok(CheckResponse {
-                    inputs: Some(encode(&checked.inputs, &news.secrets)),
+                    inputs: Some(news.encode_what_came_of_them(&checked.inputs)),
                     failures: Vec::new(),
                 })
             }
@@ -90,8 +90,14 @@ impl Operation {
         let mask = self.mask(&[&olds, &news]);
         let (tenant, token) = (&self.configured.tenant, &self.token);
         let diff = tenant.diff(token, &request.id, &olds.values, &news.values).await;
-        let diff = diff.map_err(|error| self.status(&unusable_state(error), &mask))?;
-        Ok(difference::response(diff, &request.ignore_changes))
+        let error = match diff {
+            Ok(diff) => return Ok(difference::response(diff, &request.ignore_changes)),
+            Err(error) => error,
+        };
+        // Is it the state, or what is declared?
+        let is_state = tenant.footprint(token, &request.id, &olds.values).await.is_err();
+        let error = if is_state { unusable_state(error) } else { error.into() };
+        Err(self.status(&error, &mask))
     }
 
     /// Makes a resource, or says what that would give.
@@ -109,11 +115,15 @@ impl Operation {
         let context = self.context(request.timeout, &mask);
         let made = self.configured.tenant.create(&context, &self.token, &news.values).await;
         self.log.flush().await;
-        let made = made.map_err(|error| self.status(&error, &mask))?;
         self.run.made(&self.urn);
+        if made.as_ref().is_err_and(|error| !error.may_have_effect) {
+            // What it would have granted can be another's.
+            self.run.claims.release(&self.urn);
+        }
+        let made = made.map_err(|error| self.status(&error, &mask))?;
         Ok(CreateResponse {
             id: made.id,
-            properties: Some(encode(&made.outputs, &news.secrets)),
+            properties: Some(news.encode_what_came_of_them(&made.outputs)),
             refresh_before_update: false,
         })
     }
@@ -138,7 +148,7 @@ impl Operation {
                 .await;
             self.log.flush().await;
             let changed = changed.map_err(|error| self.status(&error, &mask))?;
-            encode(&changed.outputs, &news.secrets)
+            news.encode_what_came_of_them(&changed.outputs)
         };
         Ok(UpdateResponse {
             properties: Some(properties),
@@ -149,7 +159,7 @@ impl Operation {
     fn preview(&self, news: &Properties, mask: &Mask) -> Result<Struct, Status> {
         let outputs = self.configured.tenant.preview(&self.token, &news.values);
         let outputs = outputs.map_err(|error| self.status(&error.into(), mask))?;
-        Ok(encode(&outputs, &news.secrets))
+        Ok(news.encode_what_came_of_them(&outputs))
     }
 
     /// The resource as it is: for a refresh, for an import, or to look at it.
@@ -182,17 +192,21 @@ impl Operation {
             .filter(|(name, _)| ty.args.property(name).is_some() && is_set(name))
             .map(|(name, value)| (name.clone(), value.clone()))
             .collect();
-        let secrets = union(&[&olds, &inputs]);
+        // Either may be marked where the other is not.
+        let known = olds.and(inputs);
         Ok(ReadResponse {
             id: found.id,
-            properties: Some(encode(&found.outputs, &secrets)),
-            inputs: Some(encode(&fresh, &secrets)),
+            properties: Some(known.encode_what_came_of_them(&found.outputs)),
+            inputs: Some(known.encode_what_came_of_them(&fresh)),
             refresh_before_update: false,
         })
     }
 
     /// Removes a resource, unless another has taken its place.
     pub async fn delete(self, request: DeleteRequest) -> Result<(), Status> {
+        if self.run.cancel.is_cancelled() {
+            return Err(Status::cancelled("the run is over"));
+        }
         let olds = decoded("its state", request.properties)?;
         let mask = self.mask(&[&olds]);
         let old = Resource {
@@ -255,23 +269,31 @@ impl Operation {
     }
 }
 
-/// A failure as the engine shows it: beside the program's own value at the property that it starts with.
-pub fn check_failure(failure: &CheckFailure, mask: &Mask) -> pulumirpc::CheckFailure {
-    let property = failure.path.first().unwrap_or_default();
-    let is_nested = failure.path.segments().len() > 1;
-    let reason = if is_nested {
+/// A failure as the engine shows it: beside the program's own value at the property that it starts with, unless something there
+/// is secret, which the engine would show.
+fn check_failure(failure: &CheckFailure, mask: &Mask) -> pulumirpc::CheckFailure {
+    let failure = mask.hide_in(failure);
+    let property = failure.path.first().unwrap_or_default().to_string();
+    if property.is_empty() {
+        return pulumirpc::CheckFailure {
+            property,
+            reason: failure.reason,
+        };
+    }
+    let is_secret = mask.is_in(&property);
+    let reason = if is_secret || failure.path.segments().len() > 1 {
         format!("`{}`: {}", failure.path, failure.reason)
     } else {
-        failure.reason.clone()
+        failure.reason
     };
     pulumirpc::CheckFailure {
-        property: property.to_string(),
-        reason: mask.hide(&reason),
+        property: if is_secret { String::new() } else { property },
+        reason,
     }
 }
 
 fn decoded(what: &str, properties: Option<Struct>) -> Result<Properties, Status> {
-    decode(properties).map_err(|failures| of_failures(&format!("{what} cannot be read"), &failures))
+    decode(properties).map_err(|failures| of_failures(&format!("{what} cannot be read"), &failures, &Mask::default()))
 }
 
 /// Whether a state has every property that each has.

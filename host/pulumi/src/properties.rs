@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use bindery_resource::path::Segment;
 use bindery_resource::{CheckFailure, PropertyMap, PropertyPath, Value};
 use prost_types::value::Kind;
 use prost_types::{ListValue, Struct, Value as Wire};
@@ -157,22 +158,43 @@ fn text(value: &Wire) -> Option<&str> {
     }
 }
 
-/// Turns properties into the engine's values. What is at a secret path is marked as secret; where there is no such path, all
-/// of the property is.
+/// Turns properties into the engine's values, marking what is at a secret path.
 pub fn encode(values: &PropertyMap, secrets: &BTreeSet<PropertyPath>) -> Struct {
-    let fields = values.iter().map(|(name, value)| {
-        let at = PropertyPath::property(name);
-        let mut inside = secrets.iter().filter(|path| path.first() == Some(name));
-        let is_lost = inside.any(|path| path.get(values).is_none());
-        let wire = if is_lost {
-            secret(wire(value))
-        } else {
-            marked(value, &at, secrets)
-        };
-        (name.clone(), wire)
-    });
+    let fields = values.iter();
     Struct {
-        fields: fields.collect(),
+        fields: fields
+            .map(|(name, value)| (name.clone(), marked(value, &PropertyPath::property(name), secrets)))
+            .collect(),
+    }
+}
+
+impl Properties {
+    /// These, with what others know besides.
+    #[must_use]
+    pub fn and(mut self, others: Self) -> Self {
+        for (name, value) in others.values {
+            self.values.entry(name).or_insert(value);
+        }
+        self.secrets.extend(others.secrets);
+        self
+    }
+
+    /// Turns values that have come of these into the engine's. What was secret stays so. A list that is not as it was, or a
+    /// place that is no longer there, makes all of its property secret: the secret may be anywhere in it.
+    pub fn encode_what_came_of_them(&self, values: &PropertyMap) -> Struct {
+        let kept = self.secrets.iter().map(|path| {
+            let is_in_a_list = path
+                .segments()
+                .iter()
+                .any(|segment| matches!(segment, Segment::Index(_)));
+            let is_there = path.get(values).is_some();
+            if is_there && (!is_in_a_list || path.get(values) == path.get(&self.values)) {
+                path.clone()
+            } else {
+                PropertyPath::property(path.first().unwrap_or_default())
+            }
+        });
+        encode(values, &kept.collect())
     }
 }
 
@@ -285,11 +307,36 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_whose_place_is_gone_makes_all_of_its_property_secret() {
-        let values = PropertyMap::from_iter([("p".to_string(), Value::List(vec![])), ("q".to_string(), "x".into())]);
-        let encoded = encode(&values, &[PropertyPath::parse("p[3]").unwrap()].into());
-        assert_eq!(encoded.fields.get("p"), Some(&secret(list(vec![]))));
-        assert_eq!(encoded.fields.get("q"), Some(&string("x")));
+    fn a_secret_in_a_list_that_has_changed_makes_all_of_it_secret() {
+        let list_of = |items: &[&str]| Value::List(items.iter().map(|item| Value::from(*item)).collect());
+        let with =
+            |items: &[&str]| PropertyMap::from_iter([("p".to_string(), list_of(items)), ("q".to_string(), "x".into())]);
+        let known = Properties {
+            values: with(&["a", "hidden"]),
+            secrets: [PropertyPath::parse("p[1]").unwrap()].into(),
+        };
+        let plain = |items: &[&str]| list(items.iter().map(|item| string(item)).collect());
+        for changed in [&["hidden", "c"][..], &["hidden"], &[]] {
+            let encoded = known.encode_what_came_of_them(&with(changed));
+            assert_eq!(encoded.fields.get("p"), Some(&secret(plain(changed))), "{changed:?}");
+            assert_eq!(encoded.fields.get("q"), Some(&string("x")));
+        }
+        let encoded = known.encode_what_came_of_them(&known.values);
+        assert_eq!(
+            encoded.fields.get("p"),
+            Some(&list(vec![string("a"), secret(string("hidden"))]))
+        );
+    }
+
+    #[test]
+    fn a_secret_that_has_changed_stays_secret() {
+        let with = |text: &str| PropertyMap::from_iter([("p".to_string(), text.into())]);
+        let known = Properties {
+            values: with("old"),
+            secrets: [PropertyPath::property("p")].into(),
+        };
+        let encoded = known.encode_what_came_of_them(&with("new"));
+        assert_eq!(encoded.fields.get("p"), Some(&secret(string("new"))));
     }
 
     #[test]

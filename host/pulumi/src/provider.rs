@@ -4,27 +4,29 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bindery_resource::{CheckFailure, Urn, nearest};
+use bindery_resource::{Urn, nearest};
 use bindery_sandbox::Runtime;
 use prost_types::Struct;
+use prost_types::value::Kind;
 use pulumi_gestalt_proto::pulumi::pulumirpc::resource_provider_server::ResourceProvider;
 use pulumi_gestalt_proto::pulumi::pulumirpc::{
-    CallRequest, CallResponse, CheckRequest, CheckResponse, ConfigureRequest, ConfigureResponse, ConstructRequest,
-    ConstructResponse, CreateRequest, CreateResponse, DeleteRequest, DiffRequest, DiffResponse, GetMappingRequest,
-    GetMappingResponse, GetMappingsRequest, GetMappingsResponse, GetSchemaRequest, GetSchemaResponse, InvokeRequest,
-    InvokeResponse, LogSeverity, ParameterizeRequest, ParameterizeResponse, PluginAttach, PluginInfo,
-    ProviderHandshakeRequest, ProviderHandshakeResponse, ReadRequest, ReadResponse, UpdateRequest, UpdateResponse,
+    CallRequest, CallResponse, CheckFailure, CheckRequest, CheckResponse, ConfigureRequest, ConfigureResponse,
+    ConstructRequest, ConstructResponse, CreateRequest, CreateResponse, DeleteRequest, DiffRequest, DiffResponse,
+    GetMappingRequest, GetMappingResponse, GetMappingsRequest, GetMappingsResponse, GetSchemaRequest,
+    GetSchemaResponse, InvokeRequest, InvokeResponse, LogSeverity, ParameterizeRequest, ParameterizeResponse,
+    PluginAttach, PluginInfo, ProviderHandshakeRequest, ProviderHandshakeResponse, ReadRequest, ReadResponse,
+    UpdateRequest, UpdateResponse,
 };
 use tokio_util::task::TaskTracker;
 use tonic::{Request, Response, Status};
 
-use crate::configuration::{self, Configured};
+use crate::configuration::{self, Configured, Refused};
 use crate::engine_log::EngineLog;
-use crate::mask::Mask;
-use crate::operation::{Operation, check_failure};
-use crate::properties::from_json;
-use crate::run::Runs;
+use crate::operation::Operation;
+use crate::properties::{encode, from_json};
+use crate::run::{EngineRun, Runs};
 use crate::served::Served;
+use crate::status::of_failures;
 
 /// A provider component, to the engine.
 #[derive(Debug)]
@@ -33,11 +35,21 @@ pub struct Provider {
     served: Served,
     log: EngineLog,
     runs: Runs,
-    configured: Mutex<Option<Arc<Configured>>>,
+    configured: Mutex<Option<InForce>>,
     /// The credentials that configurations were checked with, by the URN of the provider resource: what a check gives back is
     /// written into the state, so they are not in it.
     tokens: Mutex<HashMap<String, String>>,
     operations: TaskTracker,
+}
+
+/// The configuration that calls are under.
+#[derive(Debug)]
+struct InForce {
+    configured: Arc<Configured>,
+    /// The run, the provider resource and the arguments that it is of.
+    run: Arc<EngineRun>,
+    urn: String,
+    args: Struct,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -65,7 +77,9 @@ impl Provider {
 
     /// A call on a resource.
     fn operation(&self, urn: &str, token: &str) -> Result<Operation, Status> {
-        let configured = lock(&self.configured).clone();
+        let configured = lock(&self.configured)
+            .as_ref()
+            .map(|in_force| Arc::clone(&in_force.configured));
         let configured = configured.ok_or_else(|| {
             Status::failed_precondition("the provider is not configured: the engine has to call Configure first")
         })?;
@@ -107,28 +121,40 @@ impl Provider {
         answer.map(Response::new)
     }
 
-    /// What a failure in the configuration says to do.
-    fn how_to_set(&self, failure: CheckFailure) -> CheckFailure {
-        let Some(key) = failure.path.first() else {
-            return failure;
-        };
-        let reason = format!(
-            "{}; it is set by `pulumi config set {}:{key} VALUE`, or on the provider resource",
-            failure.reason, self.served.name
-        );
-        CheckFailure { reason, ..failure }
-    }
-
-    async fn configure_with(&self, request: ConfigureRequest) -> Result<Configured, Vec<CheckFailure>> {
-        let args = request
-            .args
-            .unwrap_or_else(|| variables(&self.served.name, request.variables));
+    async fn configure_with(&self, urn: &str, args: Struct) -> Result<Configured, Refused> {
         let mut read = configuration::read(&self.served, args)?;
-        let remembered = request.urn.and_then(|urn| lock(&self.tokens).get(&urn).cloned());
-        let stack = || configuration::token_of_the_stack().filter(|_| self.served.is_built_in());
+        let remembered = lock(&self.tokens).get(urn).cloned();
+        // A provider resource of the program's own was given its own credential, or none.
+        let is_stacks = self.served.is_built_in() && Urn::parse(urn).is_none_or(|urn| is_default(urn.name()));
+        let stack = || configuration::token_of_the_stack().filter(|_| is_stacks);
         read.token = read.token.or(remembered).or_else(stack);
         configuration::configure(&self.runtime, &self.served, read).await
     }
+}
+
+/// A configuration check that found something wrong. The engine would show the value beside the key, and it may be a secret that
+/// it did not say is one: so the key is named in the reason.
+fn not_configured(refused: Refused) -> CheckResponse {
+    let failures = refused.failures.iter().map(|failure| {
+        let failure = refused.mask.hide_in(failure);
+        let reason = match failure.path.first() {
+            Some(_) => format!("`{}`: {}", failure.path, failure.reason),
+            None => failure.reason,
+        };
+        CheckFailure {
+            property: String::new(),
+            reason,
+        }
+    });
+    CheckResponse {
+        inputs: None,
+        failures: failures.collect(),
+    }
+}
+
+/// Whether the engine has made a provider resource, from the stack's configuration.
+fn is_default(name: &str) -> bool {
+    name == "default" || name.starts_with("default_")
 }
 
 /// The arguments of engines that send texts only.
@@ -148,7 +174,7 @@ type Answer<T> = Result<Response<T>, Status>;
 #[tonic::async_trait]
 impl ResourceProvider for Provider {
     async fn handshake(&self, request: Request<ProviderHandshakeRequest>) -> Answer<ProviderHandshakeResponse> {
-        self.runs.begin();
+        self.runs.greet();
         self.log.attach(&request.into_inner().engine_address);
         Ok(Response::new(ProviderHandshakeResponse {
             accept_secrets: true,
@@ -180,22 +206,16 @@ impl ResourceProvider for Provider {
     async fn check_config(&self, request: Request<CheckRequest>) -> Answer<CheckResponse> {
         let CheckRequest { urn, news, .. } = request.into_inner();
         let mut inputs = news.unwrap_or_default();
+        inputs
+            .fields
+            .retain(|_, value| !matches!(value.kind, Some(Kind::NullValue(_))));
         // They are part of the state from here on, and do not change with the machine that works on it later.
         for (key, value) in self.served.defaults() {
             inputs.fields.entry(key).or_insert(from_json(value.into()));
         }
-        let refused = |failures: Vec<CheckFailure>, mask: &Mask| {
-            let failures = failures
-                .into_iter()
-                .map(|failure| check_failure(&self.how_to_set(failure), mask));
-            Response::new(CheckResponse {
-                inputs: None,
-                failures: failures.collect(),
-            })
-        };
-        let read = match configuration::read(&self.served, inputs.clone()) {
+        let read = match configuration::read(&self.served, inputs) {
             Ok(read) => read,
-            Err(failures) => return Ok(refused(failures, &Mask::default())),
+            Err(refused) => return Ok(Response::new(not_configured(refused))),
         };
         for key in &read.ignored {
             let message = format!(
@@ -204,23 +224,20 @@ impl ResourceProvider for Provider {
             );
             self.log.show(LogSeverity::Warning, &urn, message, false);
         }
-        for key in &read.withheld {
-            inputs.fields.remove(key);
-        }
         match &read.token {
             Some(token) => lock(&self.tokens).insert(urn, token.clone()),
             None => lock(&self.tokens).remove(&urn),
         };
-        let mask = read.mask.clone();
+        let kept = encode(&read.kept.values, &read.kept.secrets);
         let configured = configuration::configure(&self.runtime, &self.served, read).await;
         self.log.flush().await;
-        match configured {
-            Ok(_) => Ok(Response::new(CheckResponse {
-                inputs: Some(inputs),
+        Ok(Response::new(match configured {
+            Ok(_) => CheckResponse {
+                inputs: Some(kept),
                 failures: Vec::new(),
-            })),
-            Err(failures) => Ok(refused(failures, &mask)),
-        }
+            },
+            Err(refused) => not_configured(refused),
+        }))
     }
 
     async fn diff_config(&self, _: Request<DiffRequest>) -> Answer<DiffResponse> {
@@ -230,12 +247,35 @@ impl ResourceProvider for Provider {
     }
 
     async fn configure(&self, request: Request<ConfigureRequest>) -> Answer<ConfigureResponse> {
-        let configured = self.configure_with(request.into_inner()).await.map_err(|failures| {
-            let failures: Vec<CheckFailure> = failures.into_iter().map(|failure| self.how_to_set(failure)).collect();
+        let request = request.into_inner();
+        self.runs.begin();
+        let urn = request.urn.unwrap_or_default();
+        let args = request.args;
+        let args = args.unwrap_or_else(|| variables(&self.served.name, request.variables));
+        let run = self.runs.current();
+        if let Some(before) = lock(&self.configured).take()
+            && Arc::ptr_eq(&before.run, &run)
+            && before.urn != urn
+            && before.args != args
+        {
+            // The engine does not say which provider resource a call is for.
+            let message = format!(
+                "`{urn}` and `{}` have different configurations, and one process that engines attach to can have one only; let \
+                 the engine start the provider by itself",
+                before.urn
+            );
+            return Err(Status::failed_precondition(message));
+        }
+        let configured = self.configure_with(&urn, args.clone()).await.map_err(|refused| {
             let what = format!("the configuration of `{}` cannot be used", self.served.name);
-            crate::status::of_failures(&what, &failures)
+            of_failures(&what, &refused.failures, &refused.mask)
         })?;
-        *lock(&self.configured) = Some(Arc::new(configured));
+        *lock(&self.configured) = Some(InForce {
+            configured: Arc::new(configured),
+            run,
+            urn,
+            args,
+        });
         Ok(Response::new(ConfigureResponse {
             accept_secrets: true,
             supports_preview: true,
@@ -246,6 +286,7 @@ impl ResourceProvider for Provider {
     }
 
     async fn check(&self, request: Request<CheckRequest>) -> Answer<CheckResponse> {
+        self.runs.begin();
         let request = request.into_inner();
         let operation = self.operation(&request.urn, &request.r#type)?;
         self.run(operation.check(request)).await
@@ -277,7 +318,8 @@ impl ResourceProvider for Provider {
 
     async fn delete(&self, request: Request<DeleteRequest>) -> Answer<()> {
         let request = request.into_inner();
-        let operation = self.operation(&request.urn, &request.r#type)?;
+        let mut operation = self.operation(&request.urn, &request.r#type)?;
+        operation.run = self.runs.of_delete();
         self.run(operation.delete(request)).await
     }
 

@@ -1,7 +1,6 @@
 //! One run of the engine: from its first check until it says that it is over. A process may see many of them.
 
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bindery_resource::Urn;
@@ -33,7 +32,7 @@ impl EngineRun {
         }
     }
 
-    /// A resource was made.
+    /// A resource was made, or could not be: no delete makes room for it any more.
     pub fn made(&self, urn: &Urn) {
         self.to_make().remove(urn);
     }
@@ -51,36 +50,59 @@ impl EngineRun {
 
 /// The run of this moment.
 #[derive(Debug, Default, Clone)]
-pub struct Runs {
-    current: Arc<Mutex<Arc<EngineRun>>>,
+pub struct Runs(Arc<Mutex<Moment>>);
+
+#[derive(Debug, Default)]
+struct Moment {
+    current: Arc<EngineRun>,
+    /// The run before, until it is certain that another has begun.
+    ended: Option<Arc<EngineRun>>,
     /// No engine is connected, and none has said that the run is over.
-    is_left: Arc<AtomicBool>,
+    is_left: bool,
 }
 
 impl Runs {
+    fn moment(&self) -> MutexGuard<'_, Moment> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The run that calls belong to now.
     pub fn current(&self) -> Arc<EngineRun> {
-        Arc::clone(&self.current.lock().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.moment().current)
+    }
+
+    /// The run that a delete belongs to. One that comes just after the end of its run is that one's, and cancelled: without the
+    /// run's claims it could take away what another resource declares.
+    pub fn of_delete(&self) -> Arc<EngineRun> {
+        let moment = self.moment();
+        Arc::clone(moment.ended.as_ref().unwrap_or(&moment.current))
     }
 
     /// Ends the run: what is under way stops as soon as its end is known, and its claims are gone. The next call begins another.
     pub fn end(&self) {
-        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
-        let ended = std::mem::take(&mut *current);
+        let mut moment = self.moment();
+        let ended = std::mem::take(&mut moment.current);
         ended.cancel.cancel();
+        moment.ended = Some(ended);
     }
 
     /// The last connection of an engine has ended. That alone ends no run: one that has nothing to ask for half an hour
     /// disconnects, and comes back.
     pub fn left(&self) {
-        self.is_left.store(true, Ordering::Relaxed);
+        self.moment().is_left = true;
     }
 
     /// An engine introduces itself. What one that has left did not end, ends.
-    pub fn begin(&self) {
-        if self.is_left.swap(false, Ordering::Relaxed) {
+    pub fn greet(&self) {
+        let was_left = std::mem::take(&mut self.moment().is_left);
+        if was_left {
             self.end();
         }
+    }
+
+    /// An engine configures a provider or checks a resource: there is another run.
+    pub fn begin(&self) {
+        self.moment().ended = None;
     }
 }
 
@@ -104,6 +126,7 @@ mod tests {
     fn what_an_earlier_run_left_to_delete_is_not_in_the_way_of_what_is_there() {
         let urn = Urn::new("s", "p", "t", "n");
         let run = EngineRun::default();
+        run.checked(&urn, true);
         run.checked(&urn, false);
         assert_eq!(run.why_deleted(&urn), DeleteReason::NotDeclared);
     }
@@ -115,19 +138,22 @@ mod tests {
         runs.end();
         assert!(first.cancel.is_cancelled());
         assert!(!runs.current().cancel.is_cancelled());
+        assert!(Arc::ptr_eq(&first, &runs.of_delete()), "one that was on its way");
+        runs.begin();
+        assert!(Arc::ptr_eq(&runs.current(), &runs.of_delete()));
     }
 
     #[test]
     fn an_engine_that_comes_back_goes_on_and_another_one_begins_anew() {
         let runs = Runs::default();
-        runs.begin();
+        runs.greet();
         let first = runs.current();
         runs.left();
         assert!(Arc::ptr_eq(&first, &runs.current()), "it may come back");
-        runs.begin();
+        runs.greet();
         assert!(first.cancel.is_cancelled());
         let second = runs.current();
-        runs.begin();
+        runs.greet();
         assert!(Arc::ptr_eq(&second, &runs.current()), "its second provider resource");
     }
 }

@@ -5,14 +5,13 @@ use std::collections::BTreeMap;
 use std::env;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use bindery_sandbox::manifest::Manifest;
 use bindery_sandbox::package::{ComponentFile, Package, PackageError};
 use bindery_sandbox::{Component, Runtime};
 use bindery_schema::host_keys::{HOST_KEYS, HostKey};
 use serde_json::Value;
-
-use std::sync::Arc;
 
 /// How the file name of every provider starts.
 const PREFIX: &str = "pulumi-resource-";
@@ -72,13 +71,7 @@ impl Served {
 
     /// A token as programs write it.
     pub fn served_token(&self, own: &str) -> String {
-        match own
-            .strip_prefix(&self.component.name)
-            .and_then(|rest| rest.strip_prefix(':'))
-        {
-            Some(rest) => format!("{}:{rest}", self.name),
-            None => own.to_string(),
-        }
+        bindery_schema::served_token(&self.component.name, &self.name, own)
     }
 
     /// The package schema.
@@ -102,7 +95,10 @@ impl Served {
 fn folder(program: &Path) -> PathBuf {
     match program.parent() {
         Some(parent) if parent != Path::new("") => parent.to_path_buf(),
-        _ => on_path(program.as_os_str()).unwrap_or_default(),
+        // Not the folder that the program happens to be started in: what is there is no one's choice.
+        _ => on_path(program.as_os_str())
+            .or_else(|| Some(env::current_exe().ok()?.parent()?.to_path_buf()))
+            .unwrap_or_default(),
     }
 }
 

@@ -11,7 +11,7 @@ use crate::mask::Mask;
 pub fn of_operation(error: &OperationError, mask: &Mask) -> Status {
     let message = mask.hide(&error.message);
     if error.may_have_effect {
-        let message = format!("{message}; it may have taken effect all the same: the next `pulumi up` finds out");
+        let message = format!("{message}; it may have taken effect all the same, which the next run finds out");
         return Status::new(Code::Unknown, message);
     }
     let code = match error.code {
@@ -31,10 +31,11 @@ pub fn of_operation(error: &OperationError, mask: &Mask) -> Status {
 }
 
 /// Properties that cannot be used, where the engine has no better place for them.
-pub fn of_failures(what: &str, failures: &[CheckFailure]) -> Status {
-    let lines: Vec<String> = failures
-        .iter()
-        .map(|failure| format!("`{}` {}", failure.path, failure.reason))
-        .collect();
+pub fn of_failures(what: &str, failures: &[CheckFailure], mask: &Mask) -> Status {
+    let line = |failure: &CheckFailure| {
+        let failure = mask.hide_in(failure);
+        format!("`{}` {}", failure.path, failure.reason)
+    };
+    let lines: Vec<String> = failures.iter().map(line).collect();
     Status::invalid_argument(format!("{what}: {}", lines.join("; ")))
 }

@@ -51,6 +51,13 @@ impl Claims {
         Ok(())
     }
 
+    /// Gives up what a resource claims.
+    pub fn release(&mut self, urn: &Urn) {
+        if let Some(claim) = self.claims.remove(urn) {
+            self.owners.remove(&claim);
+        }
+    }
+
     /// Who has a claim.
     pub fn owner(&self, claim: &str) -> Option<&Urn> {
         self.owners.get(claim)
@@ -69,6 +76,17 @@ mod tests {
         claims.take("grant", &first).unwrap();
         let error = claims.take("grant", &second).unwrap_err().to_string();
         assert!(error.contains("`first` and `second` both declare `grant`"), "{error}");
+    }
+
+    #[test]
+    fn what_is_given_up_can_be_anothers() {
+        let mut claims = Claims::default();
+        let (first, second) = (Urn::new("s", "p", "t", "first"), Urn::new("s", "p", "t", "second"));
+        claims.take("grant", &first).unwrap();
+        claims.release(&first);
+        claims.release(&second);
+        assert_eq!(claims.owner("grant"), None);
+        claims.take("grant", &second).unwrap();
     }
 
     #[test]

@@ -23,6 +23,10 @@ use crate::tenant::{DeleteReason, Deleted, Run, Tenant};
 /// well within this.
 const SETTLE_TIME: Duration = Duration::from_secs(10);
 
+/// How long an attempt that is under way may take once its operation is cancelled. A service that answers at all does so well
+/// within this, and a person who waits for the end of a run is not kept for longer.
+const CANCEL_TIME: Duration = Duration::from_secs(5);
+
 /// What happens while an operation runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
@@ -46,7 +50,7 @@ pub enum Event {
 pub struct Context {
     /// No attempt is made after this.
     pub deadline: Instant,
-    /// Ends the operation before its next attempt. An attempt under way is awaited to its end.
+    /// Ends the operation before its next attempt. One that is under way has a few seconds to come to its end.
     pub cancel: CancellationToken,
     /// Hears what happens. It must not block.
     pub on_event: Arc<dyn Fn(Event) + Send + Sync>,
@@ -99,9 +103,11 @@ impl Tenant {
         };
         // One read settles whether it was made after all. What is there and is not as declared was there before.
         if let Some(id) = id.filter(|_| error.may_have_effect)
-            && let Ok(Some(resource)) = self.settled(context, ty, &id, None).await
+            && let Ok(Some(mut resource)) = self.settled(context, ty, &id, None).await
             && self.is_as_declared(token, &resource, inputs).await
         {
+            // Equal by the rules, and spelled as it was declared.
+            resource.outputs.extend(inputs.clone());
             return Ok(resource);
         }
         Err(error)
@@ -239,10 +245,19 @@ impl Tenant {
             .acquire()
             .await
             .map_err(|error| OperationError::new(ErrorCode::Internal, error.to_string()))?;
-        let answer = self
+        let call = self
             .caller
-            .call(&self.component, function, name, params, context.deadline)
-            .await?;
+            .call(&self.component, function, name, params, context.deadline);
+        let answer = tokio::select! {
+            answer = call => answer?,
+            () = too_long_after_cancelling(context) => {
+                let message = format!("cancelled while `{name}` had no answer");
+                return Err(OperationError {
+                    may_have_effect: name != "read",
+                    ..OperationError::new(ErrorCode::Cancelled, message)
+                });
+            }
+        };
         // After an attempt that may have had an effect, what the guest warns of may be its own doing.
         for line in answer.warnings.into_iter().filter(|_| !unsure) {
             (context.on_event)(Event::Warning(line));
@@ -281,7 +296,8 @@ impl Tenant {
         let params = [self.config.clone(), Val::String(id.to_string()), Val::Option(last)];
         let context = Context {
             deadline: Instant::now() + SETTLE_TIME,
-            ..context.clone()
+            cancel: CancellationToken::new(),
+            on_event: Arc::clone(&context.on_event),
         };
         let found = self.attempt(&context, &functions.read, "read", &params, false).await?;
         self.found(ty, found)
@@ -304,6 +320,12 @@ impl Tenant {
             _ => Err(contract(name, "a state without an id".to_string())),
         }
     }
+}
+
+/// Returns once an operation is cancelled and has had its time to end.
+async fn too_long_after_cancelling(context: &Context) {
+    context.cancel.cancelled().await;
+    tokio::time::sleep(CANCEL_TIME).await;
 }
 
 fn contract(function: &str, what: String) -> OperationError {

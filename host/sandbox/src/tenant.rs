@@ -74,6 +74,11 @@ impl Run {
         Self::default()
     }
 
+    /// Gives up what a resource claims, because it is not made after all.
+    pub fn release(&self, urn: &Urn) {
+        self.claims.lock().unwrap_or_else(PoisonError::into_inner).release(urn);
+    }
+
     /// Who owns a claim that a delete would take away.
     pub(crate) fn keeps(&self, claim: &str, urn: &Urn, reason: DeleteReason) -> Option<Urn> {
         let claims = self.claims.lock().unwrap_or_else(PoisonError::into_inner);

@@ -68,7 +68,7 @@ impl Served<'_> {
     fn config(&self, types: &mut Types<'_>) -> Map<String, Value> {
         let mut config = Map::new();
         for property in &self.component.config.properties {
-            let mut described = types.property("Config", property);
+            let mut described = types.property(&format!("{}:config:Config", self.component.name), property);
             if let (Some(names), Some(fields)) = (self.environment.get(&property.name), described.as_object_mut()) {
                 fields.insert("defaultInfo".to_string(), json!({ "environment": names }));
             }
@@ -82,6 +82,14 @@ impl Served<'_> {
             config.insert(key.name.to_string(), described);
         }
         config
+    }
+}
+
+/// A component's token under the name of a package.
+pub fn served_token(own_name: &str, name: &str, token: &str) -> String {
+    match token.strip_prefix(own_name).and_then(|rest| rest.strip_prefix(':')) {
+        Some(rest) => format!("{name}:{rest}"),
+        None => token.to_string(),
     }
 }
 
@@ -113,14 +121,11 @@ struct Types<'s> {
 impl Types<'_> {
     /// A token as this package serves it.
     fn token(&self, own: &str) -> String {
-        match own.strip_prefix(self.own).and_then(|rest| rest.strip_prefix(':')) {
-            Some(rest) => format!("{}:{rest}", self.name),
-            None => own.to_string(),
-        }
+        served_token(self.own, self.name, own)
     }
 
     fn resource(&mut self, ty: &ResourceType) -> Value {
-        let member = ty.token.as_str().rsplit(':').next().unwrap_or_default().to_string();
+        let member = ty.token.as_str().to_string();
         let mut outputs = ty.state.clone();
         outputs.properties.retain(|property| property.name != "id");
         let (inputs, required_inputs) = self.properties(&member, &ty.args);
@@ -163,8 +168,8 @@ impl Types<'_> {
         described
     }
 
-    /// A type. `name` is what an object is called that has no name of its own.
-    fn value(&mut self, name: &str, ty: &PropertyType) -> Value {
+    /// A type. `place` is the token that an object has which has no name of its own.
+    fn value(&mut self, place: &str, ty: &PropertyType) -> Value {
         match ty {
             PropertyType::Bool => json!({ "type": "boolean" }),
             // What is called an integer there has 32 bits and a sign.
@@ -173,22 +178,22 @@ impl Types<'_> {
             PropertyType::Integer64 { .. } | PropertyType::String | PropertyType::Enum(_) => {
                 json!({ "type": "string" })
             }
-            PropertyType::List(item) => json!({ "type": "array", "items": self.value(name, item) }),
-            PropertyType::Map(item) => json!({ "type": "object", "additionalProperties": self.value(name, item) }),
+            PropertyType::List(item) => json!({ "type": "array", "items": self.value(place, item) }),
+            PropertyType::Map(item) => json!({ "type": "object", "additionalProperties": self.value(place, item) }),
             PropertyType::Record(record) => {
-                let token = self.record(name, record);
+                let token = self.record(place, record);
                 json!({ "$ref": format!("#/types/{}", token.replace('/', "%2F")) })
             }
         }
     }
 
     /// The token of a record's type, which is known from then on.
-    fn record(&mut self, name: &str, record: &RecordType) -> String {
-        let token = self.token_of(name, record);
+    fn record(&mut self, place: &str, record: &RecordType) -> String {
+        let token = self.token_of(place, record);
         if !self.known.contains_key(&token) {
             // Known before its fields are looked at, and described after.
             self.known.insert(token.clone(), (record.clone(), Value::Null));
-            let (properties, required) = self.properties(name, record);
+            let (properties, required) = self.properties(place, record);
             let described = without_nulls(json!({
                 "type": "object",
                 "description": record.docs.as_deref().map(one_paragraph),
@@ -200,21 +205,22 @@ impl Types<'_> {
         token
     }
 
-    fn token_of(&self, name: &str, record: &RecordType) -> String {
-        let Some(own) = &record.name else {
-            return format!("{}:index:{name}", self.name);
-        };
-        let module = format!(
-            "{}:{}/v{}",
-            own.interface.namespace, own.interface.package, own.interface.major
-        );
-        let token = |member: &str| self.token(&format!("{module}:{}", member.to_upper_camel_case()));
-        let plain = token(&own.name);
-        match self.known.get(&plain) {
-            // Another interface of the package has another record of the same name.
-            Some((other, _)) if other != record => token(&format!("{}-{}", own.interface.name, own.name)),
-            _ => plain,
-        }
+    /// The token of a record: after its own name, after its interface's too where another record has that, and after its place
+    /// where it has none.
+    fn token_of(&self, place: &str, record: &RecordType) -> String {
+        let after_place = self.token(place);
+        let named = record.name.iter().flat_map(|own| {
+            let module = format!(
+                "{}:{}/v{}",
+                own.interface.namespace, own.interface.package, own.interface.major
+            );
+            let members = [own.name.clone(), format!("{}-{}", own.interface.name, own.name)];
+            members.map(|member| self.token(&format!("{module}:{}", member.to_upper_camel_case())))
+        });
+        let numbered = (2..).map(|number| format!("{after_place}{number}"));
+        let mut candidates = named.chain([after_place.clone()]).chain(numbered);
+        let is_free = |token: &String| self.known.get(token).is_none_or(|(other, _)| other == record);
+        candidates.find(is_free).unwrap_or(after_place.clone())
     }
 }
 

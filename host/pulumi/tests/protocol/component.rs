@@ -80,7 +80,7 @@ async fn a_component_beside_the_link_is_served() {
 async fn it_may_call_what_the_file_beside_it_lists_and_no_more() {
     let mut plugin = Plugin::start(acme("")).await;
     let failures = plugin.check_config(json!({})).await.unwrap_err();
-    let said = &failures[0].reason;
+    let said = &failures[0];
     assert!(
         said.contains("acme.toml") && said.contains("url = \"https://disks.acme.example\""),
         "{said}"

@@ -26,57 +26,131 @@ async fn what_the_machine_says_is_written_down() {
 }
 
 #[tokio::test]
-async fn every_key_that_cannot_be_accepted_is_named_with_how_to_set_it() {
+async fn every_key_that_cannot_be_accepted_is_named_with_what_to_do() {
     let mut plugin = Plugin::start(Start::default()).await;
-    for (news, property, reason) in [
-        (json!({"projct": "x"}), "projct", "did you mean `project`?"),
-        (json!({"zone": "x"}), "zone", "is no configuration key of `bindery`"),
-        (json!({"policyMode": "all"}), "policyMode", "`merge`, `replace`"),
-        (json!({"project": 7}), "project", "expected a string"),
+    for (news, property, reason, advice) in [
+        (json!({"projct": "x"}), "projct", "did you mean `project`?", "rm "),
+        (
+            json!({"zone": "x"}),
+            "zone",
+            "is no configuration key of `bindery`",
+            "rm ",
+        ),
+        (json!({"policyMode": "all"}), "policyMode", "`merge`, `replace`", "set "),
+        (json!({"project": 7}), "project", "expected a string", "set "),
         (
             json!({"computeEndpoint": "http://example.com"}),
             "computeEndpoint",
             "is not encrypted",
+            "set ",
         ),
         (
             json!({"computeEndpoint": "not an origin"}),
             "computeEndpoint",
             "is not an origin",
+            "set ",
         ),
-        (json!({"credentials": "{}"}), "credentials", "is not supported yet"),
+        (
+            json!({"credentials": "{}"}),
+            "credentials",
+            "is not supported yet",
+            "rm ",
+        ),
         (
             json!({"impersonateServiceAccount": "a@b.c"}),
             "impersonateServiceAccount",
             "is not supported yet",
+            "rm ",
         ),
-        (json!({"accessToken": "a\nb"}), "accessToken", "cannot carry"),
-        (json!({"accessToken": 7}), "accessToken", "expected a string"),
+        (
+            json!({"accessToken": "a\nb"}),
+            "accessToken",
+            "cannot carry",
+            "set --secret ",
+        ),
+        (
+            json!({"accessToken": 7}),
+            "accessToken",
+            "expected the text of a token",
+            "set --secret ",
+        ),
     ] {
-        let failures = plugin.check_config(news.clone()).await.unwrap_err();
-        assert_eq!(failures[0].property, property, "{news}");
-        let said = &failures[0].reason;
-        assert!(
-            said.contains(reason) && said.contains(&format!("pulumi config set bindery:{property}")),
-            "{said}"
-        );
+        let said = &plugin.check_config(news.clone()).await.unwrap_err()[0];
+        let advice = format!("pulumi config {advice}bindery:{property}");
+        assert!(said.starts_with(&format!("`{property}`: ")), "{said}");
+        assert!(said.contains(reason) && said.contains(&advice), "{said}");
         let error = plugin.configure_with(news).await.unwrap_err();
         assert_eq!(error.code(), Code::InvalidArgument);
         assert!(
-            error.message().contains(reason) && error.message().contains(property),
+            error.message().contains(reason) && error.message().contains(&advice),
             "{error}"
         );
     }
 }
 
 #[tokio::test]
-async fn what_is_not_known_yet_is_no_failure() {
+async fn no_message_has_a_secret_of_the_configuration() {
     let mut plugin = Plugin::start(Start::default()).await;
-    let news = json!({"project": UNKNOWN, "accessToken": UNKNOWN, "policyMode": UNKNOWN, "computeEndpoint": UNKNOWN});
+    for key in ["project", "policyMode", "computeEndpoint", "accessToken", "credentials"] {
+        let news = json!({key: secret(&json!("Hidden Value!\n"))});
+        let error = plugin.configure_with(news).await.unwrap_err();
+        assert!(!error.message().to_lowercase().contains("hidden"), "{error}");
+        assert!(error.message().contains(key), "{error}");
+    }
+    let said = plugin
+        .check_config(json!({"credentials": "Hidden Value!"}))
+        .await
+        .unwrap_err();
+    assert!(!said[0].contains("Hidden"), "{said:?}");
+}
+
+#[tokio::test]
+async fn what_is_not_known_yet_keeps_the_engine_from_going_on_without_it() {
+    let mut plugin = Plugin::start(Start::default()).await;
+    let news = json!({
+        "project": "3eeb2bf0-c639-47a8-9e75-3b44932eb421", "accessToken": UNKNOWN, "policyMode": UNKNOWN,
+        "computeEndpoint": UNKNOWN,
+    });
     let kept = plugin.check_config(news).await.unwrap();
-    assert_eq!(
-        kept,
-        json!({"project": UNKNOWN, "policyMode": UNKNOWN, "computeEndpoint": UNKNOWN})
-    );
+    let known = json!({"project": UNKNOWN, "accessToken": secret(&json!(UNKNOWN)), "policyMode": UNKNOWN, "computeEndpoint": UNKNOWN});
+    assert_eq!(kept, known);
+}
+
+#[tokio::test]
+async fn nothing_is_the_same_as_a_key_that_is_absent() {
+    let mut plugin = Plugin::start(Start {
+        environment: vec![("GOOGLE_PROJECT", "from-env")],
+        ..Start::default()
+    })
+    .await;
+    let news = json!({"project": null, "region": null, "__internal": {"pluginDownloadURL": "x"}});
+    assert_eq!(plugin.check_config(news).await.unwrap(), json!({"project": "from-env"}));
+}
+
+#[tokio::test]
+async fn a_configuration_that_fails_leaves_none_behind() {
+    let mut plugin = Plugin::configured().await;
+    plugin.configure_with(json!({"policyMode": "all"})).await.unwrap_err();
+    let error = plugin.try_check(MEMBER, "m", &json!({}), &json!({})).await.unwrap_err();
+    assert_eq!(error.code(), Code::FailedPrecondition);
+}
+
+#[tokio::test]
+async fn one_process_has_one_configuration_in_a_run() {
+    let mut plugin = Plugin::configured().await;
+    let mut client = plugin.client.clone();
+    let mut configure = async |project: &str| {
+        let request = pulumi_gestalt_proto::pulumi::pulumirpc::ConfigureRequest {
+            urn: Some(urn("pulumi:providers:bindery", "other")),
+            args: Some(fields(&json!({"project": project}))),
+            ..Default::default()
+        };
+        client.configure(request).await.map(drop)
+    };
+    let error = configure("elsewhere").await.unwrap_err();
+    assert!(error.message().contains("different configurations"), "{error}");
+    plugin.client.cancel(()).await.unwrap();
+    configure("elsewhere").await.unwrap();
 }
 
 #[tokio::test]

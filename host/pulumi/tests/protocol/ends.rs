@@ -47,6 +47,33 @@ async fn cancelling_ends_what_waits_and_nothing_after_it() {
 }
 
 #[tokio::test]
+async fn cancelling_waits_for_an_answer_for_a_few_seconds_only() {
+    for (request, role) in [(1, "roles/none"), (2, "roles/one")] {
+        let (mut plugin, inputs) = checked().await;
+        plugin.emulator.set(Settings {
+            hold: Some(Hold { request, done: true }),
+            ..Settings::default()
+        });
+        let mut creating = plugin.client.clone();
+        let request = pulumi_gestalt_proto::pulumi::pulumirpc::CreateRequest {
+            urn: urn(MEMBER, "m"),
+            properties: Some(fields(&inputs)),
+            ..Default::default()
+        };
+        let create = tokio::spawn(async move { creating.create(request).await });
+        while !plugin.emulator.is_holding() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let started = Instant::now();
+        plugin.client.cancel(()).await.unwrap();
+        let ended = create.await.unwrap();
+        // The end is found out by a read: the write was done, or it was never sent.
+        assert_eq!(ended.is_ok(), role == "roles/one", "{ended:?}");
+        assert!(started.elapsed() < Duration::from_secs(25));
+    }
+}
+
+#[tokio::test]
 async fn the_programs_timeout_is_the_operations_deadline() {
     let (mut plugin, inputs) = checked().await;
     plugin.emulator.set(faults(Faults {
@@ -66,7 +93,11 @@ async fn a_write_whose_answer_never_came_is_found_by_a_read() {
         ..Settings::default()
     });
     let made = plugin.try_create(MEMBER, "m", &inputs, false, 1.0).await.unwrap();
-    assert_eq!(json(&made.properties.unwrap())["member"], "user:a@x.com");
+    let outputs = json(&made.properties.unwrap());
+    assert_eq!(
+        (&outputs["member"], &outputs["name"]),
+        (&json!("user:a@x.com"), &json!("logs"))
+    );
 }
 
 #[tokio::test]

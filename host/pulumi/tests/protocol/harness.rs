@@ -221,6 +221,12 @@ impl Plugin {
         plugin
     }
 
+    /// The engine says that its run is over, and begins another.
+    pub async fn next_run(&mut self) {
+        self.client.cancel(()).await.unwrap();
+        self.configure(json!({"project": "home"})).await.unwrap();
+    }
+
     /// Configures it for the emulator, and more.
     pub async fn configure(&mut self, more: Value) -> Result<(), Status> {
         let origin = self.emulator.origin();
@@ -248,8 +254,8 @@ impl Plugin {
         self.client.configure(request).await.map(drop)
     }
 
-    /// What a configuration check gives.
-    pub async fn check_config(&mut self, news: Value) -> Result<Value, Vec<CheckFailure>> {
+    /// What a configuration check gives. The engine would print a value beside its key, and it may be a secret.
+    pub async fn check_config(&mut self, news: Value) -> Result<Value, Vec<String>> {
         let request = CheckRequest {
             urn: provider_urn(),
             olds: Some(Struct::default()),
@@ -260,7 +266,8 @@ impl Plugin {
         if response.failures.is_empty() {
             Ok(json(response.inputs.as_ref().unwrap()))
         } else {
-            Err(response.failures)
+            assert!(response.failures.iter().all(|failure| failure.property.is_empty()));
+            Err(response.failures.into_iter().map(|failure| failure.reason).collect())
         }
     }
 

@@ -35,7 +35,7 @@ async fn each_type_is_made_and_removed() {
         let made = plugin.make(token, "r", &inputs).await;
         assert_eq!(made.outputs["project"], "home");
         assert_eq!(plugin.emulator.members(target, role)[0], "user:a@x.com");
-        plugin.client.cancel(()).await.unwrap();
+        plugin.next_run().await;
         plugin.delete(&made).await;
         assert_eq!(plugin.emulator.members(target, role), [""; 0]);
         plugin.delete(&made).await;
@@ -78,7 +78,7 @@ async fn members_of_a_binding_change_in_place() {
 async fn another_role_is_a_replacement_that_is_made_first() {
     let mut plugin = Plugin::configured().await;
     let made = plugin.make(MEMBER, "m", &member("roles/one", "user:a@x.com")).await;
-    plugin.client.cancel(()).await.unwrap();
+    plugin.next_run().await;
     let news = plugin
         .check(MEMBER, "m", &made.inputs, &member("roles/two", "user:a@x.com"))
         .await;
@@ -100,7 +100,7 @@ async fn what_is_replaced_by_the_same_is_deleted_first_and_made_again() {
     let mut plugin = Plugin::configured().await;
     let role = "roles/networkservices.viewer";
     let made = plugin.make(BINDING, "b", &binding(role, &["user:a@x.com"])).await;
-    plugin.client.cancel(()).await.unwrap();
+    plugin.next_run().await;
     let wanted = binding(role, &["user:b@x.com"]);
     let news = plugin.check(BINDING, "b", &made.inputs, &wanted).await;
     // The program may make a replacement of it, and both would be the same grant.
@@ -113,10 +113,39 @@ async fn what_is_replaced_by_the_same_is_deleted_first_and_made_again() {
 }
 
 #[tokio::test]
-async fn what_an_earlier_run_left_to_delete_does_not_take_away_what_is_there() {
+async fn a_delete_that_comes_after_the_end_of_its_run_does_nothing() {
     let mut plugin = Plugin::configured().await;
     let made = plugin.make(MEMBER, "m", &member("roles/one", "user:a@x.com")).await;
     plugin.client.cancel(()).await.unwrap();
+    let error = plugin.try_delete(&made).await.unwrap_err();
+    assert_eq!(error.code(), tonic::Code::Cancelled, "{error}");
+    assert_eq!(plugin.emulator.members(BUCKET, "roles/one"), ["user:a@x.com"]);
+    plugin.next_run().await;
+    plugin.delete(&made).await;
+    assert_eq!(plugin.emulator.members(BUCKET, "roles/one"), [""; 0]);
+}
+
+#[tokio::test]
+async fn what_could_not_be_made_claims_nothing() {
+    let mut plugin = Plugin::configured().await;
+    let old = plugin.make(MEMBER, "old", &member("roles/one", "user:a@x.com")).await;
+    plugin.next_run().await;
+    let inputs = plugin.check(MEMBER, "new", &json!({}), &old.inputs).await;
+    plugin.emulator.set(bindery_emulator::Settings {
+        denied_targets: [BUCKET.to_string()].into(),
+        ..Default::default()
+    });
+    plugin.try_create(MEMBER, "new", &inputs, false, 0.0).await.unwrap_err();
+    plugin.emulator.set(bindery_emulator::Settings::default());
+    plugin.delete(&old).await;
+    assert_eq!(plugin.emulator.members(BUCKET, "roles/one"), [""; 0]);
+}
+
+#[tokio::test]
+async fn what_an_earlier_run_left_to_delete_does_not_take_away_what_is_there() {
+    let mut plugin = Plugin::configured().await;
+    let made = plugin.make(MEMBER, "m", &member("roles/one", "user:a@x.com")).await;
+    plugin.next_run().await;
     // The run before made the same again first, and was stopped before it deleted the old one.
     plugin.check(MEMBER, "m", &made.inputs, &made.inputs).await;
     plugin.delete(&made).await;
@@ -129,7 +158,7 @@ async fn a_renamed_resource_and_two_that_swap_lose_nothing() {
     let mut plugin = Plugin::configured().await;
     let one = plugin.make(MEMBER, "one", &member("roles/one", "user:a@x.com")).await;
     let two = plugin.make(MEMBER, "two", &member("roles/two", "user:a@x.com")).await;
-    plugin.client.cancel(()).await.unwrap();
+    plugin.next_run().await;
     for (name, old, role) in [("one", &one, "roles/two"), ("two", &two, "roles/one")] {
         let wanted = member(role, "user:a@x.com");
         plugin.check(MEMBER, name, &old.inputs, &wanted).await;
@@ -140,7 +169,7 @@ async fn a_renamed_resource_and_two_that_swap_lose_nothing() {
     for role in ["roles/one", "roles/two"] {
         assert_eq!(plugin.emulator.members(BUCKET, role), ["user:a@x.com"]);
     }
-    plugin.client.cancel(()).await.unwrap();
+    plugin.next_run().await;
     let renamed = plugin
         .make(MEMBER, "renamed", &member("roles/one", "user:a@x.com"))
         .await;
@@ -169,7 +198,7 @@ async fn a_claim_has_one_owner_until_the_run_is_over() {
         "{}",
         failures[0].reason
     );
-    plugin.client.cancel(()).await.unwrap();
+    plugin.next_run().await;
     plugin.check(MEMBER, "second", &json!({}), &inputs).await;
 }
 
@@ -215,7 +244,7 @@ async fn an_import_needs_the_id_alone_and_then_nothing_changes() {
     let made = plugin.make(MEMBER, "m", &member("roles/one", "user:a@x.com")).await;
     let spoken = format!("{BUCKET} roles/one user:a@x.com");
     for id in [made.id.as_str(), &spoken] {
-        plugin.client.cancel(()).await.unwrap();
+        plugin.next_run().await;
         let read = plugin.read(MEMBER, "m", id, None).await;
         let found = Made {
             id: read.id,
@@ -251,7 +280,7 @@ async fn a_program_that_only_looks_knows_some_of_the_state() {
 async fn seven_unknowns_are_known_as_such_and_diffs_see_them_also_outside_of_previews() {
     let mut plugin = Plugin::configured().await;
     let made = plugin.make(MEMBER, "m", &member("roles/one", "user:a@x.com")).await;
-    plugin.client.cancel(()).await.unwrap();
+    plugin.next_run().await;
     for unknown in UNKNOWNS {
         let news = member("roles/one", unknown);
         let checked = plugin.check(MEMBER, "m", &made.inputs, &news).await;

@@ -18,12 +18,21 @@ async fn a_secret_input_is_a_secret_output() {
         ["user:a@x.com", NAME]
     );
     assert_eq!(plugin.refresh(&made).await.unwrap(), made);
-    // With fewer members there is no such place any more, and all of them are secret.
-    let policy = json!({"bindings": [{"role": "roles/networkservices.viewer", "members": [NAME]}]});
-    plugin.emulator.put_policy(ORIGIN, policy);
-    let fresh = plugin.refresh(&made).await.unwrap();
-    assert_eq!(fresh.outputs["members"], secret(&json!([NAME])));
-    assert_eq!(fresh.inputs["members"], secret(&json!([NAME])));
+    // In a list in which it stands elsewhere, all is secret.
+    for drifted in [
+        &[NAME][..],
+        &[NAME, "user:c@x.com"],
+        &["user:c@x.com", "user:a@x.com", NAME],
+    ] {
+        let policy = json!({"bindings": [{"role": "roles/networkservices.viewer", "members": drifted}]});
+        plugin.emulator.put_policy(ORIGIN, policy);
+        let fresh = plugin.refresh(&made).await.unwrap();
+        for side in [&fresh.outputs, &fresh.inputs] {
+            let marked = [&side["members"], &side["members"][1]];
+            assert!(marked.iter().any(|value| value[SIGNATURE] == SECRET), "{side}");
+            assert_ne!(side["members"][0], NAME, "{side}");
+        }
+    }
 }
 
 #[tokio::test]
@@ -44,7 +53,12 @@ async fn a_secret_is_in_no_failure_error_or_log() {
         .await
         .unwrap()
         .unwrap_err();
-    assert!(failures[0].reason.contains("[secret]"), "{}", failures[0].reason);
+    assert!(
+        failures[0].reason.contains("`member`: `[secret]`"),
+        "{}",
+        failures[0].reason
+    );
+    assert_eq!(failures[0].property, "", "the engine would print its value");
 
     let mut right = member("roles/one", "");
     right["member"] = secret(&json!(NAME));
