@@ -266,3 +266,36 @@ fn a_secret_input_is_secret_in_the_state_and_in_errors() {
     stack.nothing_to_do();
     stack.pulumi(&["refresh", "--yes", "--expect-no-changes"]).ok();
 }
+
+#[test]
+#[ignore = "needs the real engine: just test-engine"]
+fn the_engine_prints_no_value_that_is_secret() {
+    let wrong = "  b:\n    type: bindery:networkservices/v1:EdgeCacheOriginIamBinding\n    properties: {name: video, role: roles/two, \
+                 members: ['user:a@x.com', {fn::secret: hidden-value}]}\n";
+    let key = "  p:\n    type: pulumi:providers:bindery\n    properties: {credentials: {fn::secret: hidden-value}}\n";
+    for (resources, said) in [
+        (wrong, "`members[1]`: `[secret]`"),
+        (key, "`credentials`: is not supported yet"),
+    ] {
+        let stack = Stack::yaml(resources);
+        let failed = stack.pulumi(&["preview"]).failed();
+        assert!(failed.contains(said) && !failed.contains("hidden-value"), "{failed}");
+    }
+}
+
+#[test]
+#[ignore = "needs the real engine: just test-engine"]
+fn a_secret_in_a_list_that_has_drifted_stays_secret() {
+    let binding = "  b:\n    type: bindery:networkservices/v1:EdgeCacheOriginIamBinding\n    properties: {name: video, role: roles/two, \
+                   members: ['user:a@x.com', {fn::secret: 'user:hidden-name@x.com'}]}\n";
+    let stack = Stack::yaml(binding);
+    stack.up().ok();
+    let drifted = json!({"role": "roles/two", "members": ["user:hidden-name@x.com", "user:foreign@x.com"]});
+    stack.emulator.put_policy(ORIGIN, json!({"bindings": [drifted]}));
+    let refreshed = stack.pulumi(&["refresh", "--yes", "--diff"]).ok();
+    let state = serde_json::to_string(&stack.resources()).unwrap();
+    let planned = stack.pulumi(&["preview", "--diff"]).ok();
+    for text in [refreshed, state, planned] {
+        assert!(!text.contains("hidden-name"), "{text}");
+    }
+}
