@@ -4,7 +4,7 @@
 //! - [`served`]: what is served, and under which name. [`server`]: the port, and the end.
 //! - [`provider`]: the protocol's calls. [`operation`]: one of them on one resource. [`configuration`]: before all of them.
 //! - [`properties`], [`difference`], [`status`]: values, diffs and errors in the engine's form. [`mask`]: without secrets.
-//! - [`run`]: what is kept from call to call. [`engine_log`]: what the engine shows meanwhile.
+//! - [`run`], [`shared_claims`]: what is kept from call to call, and from process to process. [`engine_log`]: what the engine shows meanwhile.
 
 mod configuration;
 mod difference;
@@ -16,6 +16,7 @@ mod provider;
 mod run;
 mod served;
 mod server;
+mod shared_claims;
 mod status;
 
 use std::env;
@@ -25,6 +26,7 @@ use std::process::ExitCode;
 use bindery_sandbox::{Cache, Runtime};
 
 use crate::served::Served;
+use crate::shared_claims::SharedClaims;
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -45,19 +47,23 @@ async fn start() -> Result<(), String> {
     let engine = arguments.last().and_then(|last| last.into_string().ok());
     let engine = engine.filter(|last| server::is_address(last));
     let runtime = Runtime::new().map_err(|error| format!("no WebAssembly on this machine: {error:#}"))?;
-    let runtime = match Cache::open_usual() {
-        Ok(Some(cache)) => runtime.with_cache(cache),
-        Ok(None) => runtime,
-        Err(error) => {
-            eprintln!("warning: compiled components are not kept: {error}");
-            runtime
-        }
+    let cache = Cache::open_usual().unwrap_or_else(|error| {
+        eprintln!("warning: compiled components are not kept: {error}");
+        None
+    });
+    let claims = match (&cache, &engine) {
+        (Some(cache), Some(engine)) => SharedClaims::of_engine(cache.folder(), engine),
+        _ => SharedClaims::default(),
+    };
+    let runtime = match cache {
+        Some(cache) => runtime.with_cache(cache),
+        None => runtime,
     };
     let served = Served::by(&runtime, &program).map_err(|error| match error.hint() {
         Some(hint) => format!("{error}; {hint}"),
         None => error.to_string(),
     })?;
-    server::serve(runtime, served, engine)
+    server::serve(runtime, served, engine, claims)
         .await
         .map_err(|error| error.to_string())
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bindery_resource::{CheckFailure, PropertyMap, PropertyPath, Urn};
+use bindery_resource::{CheckFailure, ClaimTaken, Footprint, PropertyMap, PropertyPath, Urn};
 use bindery_sandbox::error::CheckError;
 use bindery_sandbox::operation::Resource;
 use bindery_sandbox::schema::RecordType;
@@ -22,6 +22,7 @@ use crate::engine_log::EngineLog;
 use crate::mask::Mask;
 use crate::properties::{Properties, decode};
 use crate::run::EngineRun;
+use crate::shared_claims::SharedClaims;
 use crate::status::{of_failures, of_operation};
 
 /// How long an operation may take whose resource has no `customTimeouts`.
@@ -37,6 +38,8 @@ pub struct Operation {
     pub configured: Arc<Configured>,
     /// The engine's run.
     pub run: Arc<EngineRun>,
+    /// What the engine's other processes claim.
+    pub shared: Arc<SharedClaims>,
     /// Where the engine shows what happens.
     pub log: EngineLog,
     /// The resource.
@@ -61,6 +64,10 @@ impl Operation {
             .await;
         match checked {
             Ok(checked) => {
+                if let Err(taken) = self.share(checked.footprint.as_ref()) {
+                    let failure = CheckFailure::new(PropertyPath::default(), taken.to_string());
+                    return Ok(self.refused(vec![failure], &mask));
+                }
                 self.run.checked(&self.urn, is_new);
                 Ok(CheckResponse {
                     inputs: Some(news.encode_what_came_of_them(&checked.inputs)),
@@ -74,6 +81,21 @@ impl Operation {
             }
             Err(CheckError::Call(error)) => Err(self.status(&error.into(), &mask)),
         }
+    }
+
+    /// Lets the engine's other processes know what the resource claims.
+    fn share(&self, footprint: Option<&Footprint>) -> Result<(), ClaimTaken> {
+        let Some(Footprint { claim, .. }) = footprint else {
+            return Ok(());
+        };
+        self.shared.take(claim, &self.urn).map_err(|owner| {
+            self.run.claims.release(&self.urn);
+            ClaimTaken {
+                claim: claim.clone(),
+                owner,
+                second: self.urn.clone(),
+            }
+        })
     }
 
     fn refused(&self, failures: Vec<CheckFailure>, mask: &Mask) -> CheckResponse {
@@ -119,6 +141,7 @@ impl Operation {
         if made.as_ref().is_err_and(|error| !error.may_have_effect) {
             // What it would have granted can be another's.
             self.run.claims.release(&self.urn);
+            self.shared.release(&self.urn);
         }
         let made = made.map_err(|error| self.status(&error, &mask))?;
         Ok(CreateResponse {
@@ -216,9 +239,17 @@ impl Operation {
         let context = self.context(request.timeout, &mask);
         let reason = self.run.why_deleted(&self.urn);
         let (claims, tenant) = (&self.run.claims, &self.configured.tenant);
-        let deleted = tenant
-            .delete(claims, &context, &self.urn, &self.token, &old, reason)
-            .await;
+        let footprint = tenant.footprint(&self.token, &old.id, &old.outputs).await;
+        let footprint = footprint.map_err(|error| self.status(&error.into(), &mask))?;
+        let shared = self.shared.owner(&footprint.claim).filter(|owner| *owner != self.urn);
+        let deleted = match shared {
+            Some(owner) => Ok(Deleted::KeptFor(owner)),
+            None => {
+                tenant
+                    .delete(claims, &context, &self.urn, &self.token, &old, reason)
+                    .await
+            }
+        };
         if let Ok(Deleted::KeptFor(owner)) = &deleted {
             let message = format!("what it granted stays: `{}` declares it now", owner.name());
             self.log

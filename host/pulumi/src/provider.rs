@@ -26,6 +26,7 @@ use crate::operation::Operation;
 use crate::properties::{encode, from_json};
 use crate::run::{EngineRun, Runs};
 use crate::served::Served;
+use crate::shared_claims::SharedClaims;
 use crate::status::of_failures;
 
 /// A provider component, to the engine.
@@ -35,6 +36,7 @@ pub struct Provider {
     served: Served,
     log: EngineLog,
     runs: Runs,
+    claims: Arc<SharedClaims>,
     configured: Mutex<Option<InForce>>,
     /// The credentials that configurations were checked with, by the URN of the provider resource: what a check gives back is
     /// written into the state, so they are not in it.
@@ -58,12 +60,19 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Provider {
     /// A provider that is not configured yet.
-    pub fn new(runtime: Runtime, served: Served, engine: Option<String>, runs: Runs) -> Self {
+    pub fn new(
+        runtime: Runtime,
+        served: Served,
+        engine: Option<String>,
+        runs: Runs,
+        claims: Arc<SharedClaims>,
+    ) -> Self {
         Self {
             runtime,
             served,
             log: EngineLog::new(engine),
             runs,
+            claims,
             configured: Mutex::default(),
             tokens: Mutex::default(),
             operations: TaskTracker::new(),
@@ -92,6 +101,7 @@ impl Provider {
         Ok(Operation {
             configured,
             run: self.runs.current(),
+            shared: Arc::clone(&self.claims),
             log: self.log.clone(),
             urn: parsed,
             token: own,
@@ -325,6 +335,7 @@ impl ResourceProvider for Provider {
 
     async fn cancel(&self, _: Request<()>) -> Answer<()> {
         self.runs.end();
+        self.claims.clear();
         Ok(Response::new(()))
     }
 

@@ -22,6 +22,7 @@ use tonic::transport::server::{Connected, TcpConnectInfo};
 use crate::provider::Provider;
 use crate::run::Runs;
 use crate::served::Served;
+use crate::shared_claims::SharedClaims;
 
 /// The largest message: the engine's own limit.
 const MESSAGE_BYTES: usize = 400 << 20;
@@ -37,10 +38,16 @@ pub fn is_address(argument: &str) -> bool {
 
 /// Serves until the engine or a person ends it. `engine` is the address of the engine that started the program; without one,
 /// engines attach to it.
-pub async fn serve(runtime: Runtime, served: Served, engine: Option<String>) -> Result<(), Box<dyn Error>> {
+pub async fn serve(
+    runtime: Runtime,
+    served: Served,
+    engine: Option<String>,
+    claims: SharedClaims,
+) -> Result<(), Box<dyn Error>> {
+    let claims = Arc::new(claims);
     let runs = Runs::default();
     let is_started_by_engine = engine.is_some();
-    let provider = Provider::new(runtime, served, engine, runs.clone());
+    let provider = Provider::new(runtime, served, engine, runs.clone(), Arc::clone(&claims));
     let operations = provider.operations();
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
     let port = listener.local_addr()?.port();
@@ -68,6 +75,7 @@ pub async fn serve(runtime: Runtime, served: Served, engine: Option<String>) -> 
     runs.end();
     operations.close();
     let _ = tokio::time::timeout(LAST_WAIT, operations.wait()).await;
+    claims.end();
     Ok(())
 }
 

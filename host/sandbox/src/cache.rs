@@ -56,6 +56,11 @@ impl Cache {
         Ok(usual.and_then(|folder| Self::open(&folder).ok()))
     }
 
+    /// The folder, which only the user can write.
+    pub fn folder(&self) -> &Path {
+        &self.0
+    }
+
     fn path(&self, engine: &Engine, digest: &Digest) -> PathBuf {
         let mut hasher = DefaultHasher::new();
         engine.precompile_compatibility_hash().hash(&mut hasher);

@@ -299,3 +299,34 @@ fn a_secret_in_a_list_that_has_drifted_stays_secret() {
         assert!(!text.contains("hidden-name"), "{text}");
     }
 }
+
+#[test]
+#[ignore = "needs the real engine: just test-engine"]
+fn a_grant_may_leave_one_provider_resource_for_another() {
+    let stack = Stack::yaml("  {}\n");
+    let origin = stack.emulator.origin();
+    let provider = |name: &str| {
+        format!(
+            "  {name}:\n    type: pulumi:providers:bindery\n    properties: {{project: home, computeEndpoint: '{origin}'}}\n"
+        )
+    };
+    let providers = provider("p") + &provider("q");
+    let on = |name: &str, role: &str, provider: &str| member(name, role, A, &format!("provider: '${{{provider}}}'"));
+    stack.write(&(providers.clone() + &on("a", "roles/one", "q") + &on("b", "roles/two", "p")));
+    stack.up().ok();
+    // Two on different ones swap, and then one is declared by another name on the other.
+    for resources in [
+        on("a", "roles/two", "q") + &on("b", "roles/one", "p"),
+        on("a", "roles/two", "q") + &on("c", "roles/one", "q"),
+    ] {
+        stack.write(&(providers.clone() + &resources));
+        stack.up().ok();
+        for role in ["roles/one", "roles/two"] {
+            assert_eq!(stack.members(BUCKET, role), [A], "{resources}");
+        }
+        stack.nothing_to_do();
+    }
+    stack.write(&(providers + &on("a", "roles/two", "q") + &on("c", "roles/one", "q") + &on("d", "roles/one", "p")));
+    let refused = stack.up().failed();
+    assert!(refused.contains("both declare"), "{refused}");
+}
