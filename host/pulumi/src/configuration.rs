@@ -22,6 +22,9 @@ use crate::served::Served;
 /// The name under which programs bring keys along that make no difference here.
 const GOOGLE_NATIVE: &str = "google-native";
 
+/// What engines send along for themselves.
+pub const ENGINES_KEYS: [&str; 2] = ["version", "pluginDownloadURL"];
+
 /// The host's key for a credential that is given as it is.
 pub const ACCESS_TOKEN: &str = "accessToken";
 
@@ -119,7 +122,7 @@ pub fn read(served: &Served, args: Struct) -> Result<Configuration, Refused> {
             }
         } else if served.name == GOOGLE_NATIVE && GOOGLE_NATIVE_KEYS.contains(&key.as_str()) {
             read.ignored.push(key.clone());
-        } else if !["version", "pluginDownloadURL"].contains(&key.as_str()) {
+        } else if !ENGINES_KEYS.contains(&key.as_str()) {
             let reason = format!("{}; {}", unknown_key(served, key), how_to_remove(served, key));
             failures.push(CheckFailure::new(at, reason));
         }

@@ -27,51 +27,36 @@ pub struct Mask {
 impl Mask {
     /// What hides the secrets of these properties.
     pub fn of(all: &[&Properties]) -> Self {
-        let mut mask = Self::default();
-        let mut texts = Vec::new();
+        let mut secrets = Vec::new();
+        let mut paths = BTreeSet::new();
         for properties in all {
             for path in &properties.secrets {
                 let value = path.get(&properties.values);
-                value.into_iter().for_each(|value| leaves(value, &mut texts));
-                mask.paths.insert(path.clone());
+                value.into_iter().for_each(|value| leaves(value, &mut secrets));
+                paths.insert(path.clone());
             }
         }
-        for text in texts {
-            mask.add(&text);
+        Self {
+            texts: longest_first(secrets.iter().flat_map(|text| forms(text)).collect()),
+            paths,
         }
-        mask
     }
 
-    /// Hides a text, too, however a message may write it: in JSON, in a URL, or an identity or a resource without what says its
-    /// kind.
+    /// Hides a text, too.
     pub fn add(&mut self, text: &str) {
-        let json = serde_json::Value::String(text.to_string()).to_string();
-        let quoted = json.strip_prefix('"').and_then(|json| json.strip_suffix('"'));
-        let identity = text.split_once(':').map(|(_, identity)| identity);
-        let last = text.rsplit_once('/').map(|(_, last)| last);
-        let encoded = utf8_percent_encode(text, PLAIN).to_string();
-        let beginning = text.get(..text.ceil_char_boundary(BEGINNING));
-        // Control characters are left out of what is shown.
-        let shown: String = text.chars().filter(|c| !c.is_control()).collect();
-        let shown = Some(shown.trim());
-        let encoded = Some(encoded.as_str());
-        let all = [Some(text), quoted, identity, last, encoded, beginning, shown];
-        for text in all.into_iter().flatten().filter(|text| !text.is_empty()) {
-            self.texts.push(text.to_ascii_lowercase());
-        }
-        self.texts
-            .sort_by(|one, other| other.len().cmp(&one.len()).then_with(|| one.cmp(other)));
-        self.texts.dedup();
+        self.texts.extend(forms(text));
+        self.texts = longest_first(std::mem::take(&mut self.texts));
     }
 
     /// What hides both.
     #[must_use]
     pub fn and(mut self, other: &Self) -> Self {
         self.texts.extend(other.texts.iter().cloned());
-        self.texts
-            .sort_by(|one, other| other.len().cmp(&one.len()).then_with(|| one.cmp(other)));
         self.paths.extend(other.paths.iter().cloned());
-        self
+        Self {
+            texts: longest_first(self.texts),
+            paths: self.paths,
+        }
     }
 
     /// A message without secrets.
@@ -94,6 +79,35 @@ impl Mask {
             reason: self.hide(&failure.reason),
         }
     }
+}
+
+/// How a message may write a secret: in JSON, in a URL, without control characters, and an identity or a resource without what
+/// says its kind.
+fn forms(text: &str) -> impl Iterator<Item = String> {
+    let json = serde_json::Value::String(text.to_string()).to_string();
+    let quoted = json.strip_prefix('"').and_then(|json| json.strip_suffix('"'));
+    let identity = text.split_once(':').map(|(_, identity)| identity);
+    let last = text.rsplit_once('/').map(|(_, last)| last);
+    let encoded = utf8_percent_encode(text, PLAIN).to_string();
+    let beginning = text.get(..text.ceil_char_boundary(BEGINNING));
+    let shown: String = text.chars().filter(|c| !c.is_control()).collect();
+    let all = [
+        Some(text),
+        quoted,
+        identity,
+        last,
+        Some(encoded.as_str()),
+        beginning,
+        Some(shown.trim()),
+    ];
+    let forms: Vec<String> = all.into_iter().flatten().map(str::to_ascii_lowercase).collect();
+    forms.into_iter().filter(|form| !form.is_empty())
+}
+
+fn longest_first(mut texts: Vec<String>) -> Vec<String> {
+    texts.sort_by(|one, other| other.len().cmp(&one.len()).then_with(|| one.cmp(other)));
+    texts.dedup();
+    texts
 }
 
 /// A message in which a secret, in lower case, is masked wherever it stands.

@@ -167,6 +167,13 @@ fn is_default(name: &str) -> bool {
     name == "default" || name.starts_with("default_")
 }
 
+/// Arguments without what the engine keeps for itself in them.
+fn without_the_engines(mut args: Struct) -> Struct {
+    args.fields
+        .retain(|key, _| !configuration::ENGINES_KEYS.contains(&key.as_str()) && !key.starts_with("__"));
+    args
+}
+
 /// The arguments of engines that send texts only.
 fn variables(package: &str, variables: HashMap<String, String>) -> Struct {
     let prefix = format!("{package}:config:");
@@ -263,11 +270,10 @@ impl ResourceProvider for Provider {
         let args = request.args;
         let args = args.unwrap_or_else(|| variables(&self.served.name, request.variables));
         let run = self.runs.current();
-        if let Some(before) = lock(&self.configured).take()
-            && Arc::ptr_eq(&before.run, &run)
-            && before.urn != urn
-            && before.args != args
-        {
+        let is_other = |before: &InForce| {
+            Arc::ptr_eq(&before.run, &run) && before.urn != urn && before.args != without_the_engines(args.clone())
+        };
+        if let Some(before) = lock(&self.configured).as_ref().filter(|before| is_other(before)) {
             // The engine does not say which provider resource a call is for.
             let message = format!(
                 "`{urn}` and `{}` have different configurations, and one process that engines attach to can have one only; let \
@@ -276,6 +282,7 @@ impl ResourceProvider for Provider {
             );
             return Err(Status::failed_precondition(message));
         }
+        *lock(&self.configured) = None;
         let configured = self.configure_with(&urn, args.clone()).await.map_err(|refused| {
             let what = format!("the configuration of `{}` cannot be used", self.served.name);
             of_failures(&what, &refused.failures, &refused.mask)
@@ -284,7 +291,7 @@ impl ResourceProvider for Provider {
             configured: Arc::new(configured),
             run,
             urn,
-            args,
+            args: without_the_engines(args),
         });
         Ok(Response::new(ConfigureResponse {
             accept_secrets: true,

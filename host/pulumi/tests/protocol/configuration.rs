@@ -149,6 +149,10 @@ async fn one_process_has_one_configuration_in_a_run() {
     };
     let error = configure("elsewhere").await.unwrap_err();
     assert!(error.message().contains("different configurations"), "{error}");
+    // The first one's is still in force.
+    plugin
+        .check(MEMBER, "m", &json!({}), &member("roles/one", "user:a@x.com"))
+        .await;
     plugin.client.cancel(()).await.unwrap();
     configure("elsewhere").await.unwrap();
 }
