@@ -144,6 +144,7 @@ impl Operation {
             self.shared.release(&self.urn);
         }
         let made = made.map_err(|error| self.status(&error, &mask))?;
+        self.shared.made(&self.urn);
         Ok(CreateResponse {
             id: made.id,
             properties: Some(news.encode_what_came_of_them(&made.outputs)),
@@ -241,7 +242,7 @@ impl Operation {
         let (claims, tenant) = (&self.run.claims, &self.configured.tenant);
         let footprint = tenant.footprint(&self.token, &old.id, &old.outputs).await;
         let footprint = footprint.map_err(|error| self.status(&error.into(), &mask))?;
-        let shared = self.shared.owner(&footprint.claim).filter(|owner| *owner != self.urn);
+        let shared = self.shared.keeper(&footprint.claim, &self.urn);
         let deleted = match shared {
             Some(owner) => Ok(Deleted::KeptFor(owner)),
             None => {

@@ -75,17 +75,33 @@ impl SharedClaims {
         }
     }
 
+    /// Lets it be known that what a resource of this process claims is made.
+    pub fn made(&self, urn: &Urn) {
+        if let Some(path) = self.own().get(urn) {
+            let _ = fs::write(mark(path), "");
+        }
+    }
+
+    /// Who keeps a grant from being deleted for a resource of this process: another resource that another process works on, or
+    /// what has been made there in this one's place.
+    pub fn keeper(&self, claim: &str, urn: &Urn) -> Option<Urn> {
+        let owner = self.owner(claim)?;
+        let is_own = self.own().contains_key(urn);
+        let is_made = || self.path(claim).is_some_and(|path| mark(&path).exists());
+        (owner != *urn || (!is_own && is_made())).then_some(owner)
+    }
+
     /// Gives up what a resource of this process claims.
     pub fn release(&self, urn: &Urn) {
         if let Some(path) = self.own().remove(urn) {
-            let _ = fs::remove_file(path);
+            remove(&path);
         }
     }
 
     /// Gives up all that this process claims.
     pub fn clear(&self) {
         for (_, path) in self.own().drain() {
-            let _ = fs::remove_file(path);
+            remove(&path);
         }
     }
 
@@ -96,6 +112,16 @@ impl SharedClaims {
             let _ = fs::remove_dir(folder);
         }
     }
+}
+
+/// The file that says that what a claim is for is made.
+fn mark(claim: &Path) -> PathBuf {
+    claim.with_extension("made")
+}
+
+fn remove(claim: &Path) {
+    let _ = fs::remove_file(mark(claim));
+    let _ = fs::remove_file(claim);
 }
 
 #[cfg(test)]
@@ -117,6 +143,23 @@ mod tests {
         other.take("grant", &second).unwrap();
         one.clear();
         assert_eq!((other.owner("another"), other.owner("grant")), (None, Some(second)));
+        one.end();
+        other.end();
+        assert_eq!(fs::read_dir(folder.path().join("runs")).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn what_another_process_has_made_is_kept_and_what_it_will_make_is_made_room_for() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let process = || SharedClaims::of_engine(folder.path(), "127.0.0.1:7");
+        let (one, other) = (process(), process());
+        let (urn, second) = (Urn::new("s", "p", "t", "first"), Urn::new("s", "p", "t", "second"));
+        one.take("grant", &urn).unwrap();
+        assert_eq!(other.keeper("grant", &second), Some(urn.clone()));
+        assert_eq!(other.keeper("grant", &urn), None, "it is still to be made");
+        one.made(&urn);
+        assert_eq!(other.keeper("grant", &urn), Some(urn.clone()));
+        assert_eq!(one.keeper("grant", &urn), None, "its own process knows more");
         one.end();
         other.end();
         assert_eq!(fs::read_dir(folder.path().join("runs")).unwrap().count(), 0);

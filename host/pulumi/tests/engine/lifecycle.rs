@@ -330,3 +330,21 @@ fn a_grant_may_leave_one_provider_resource_for_another() {
     let refused = stack.up().failed();
     assert!(refused.contains("both declare"), "{refused}");
 }
+
+#[test]
+#[ignore = "needs the real engine: just test-engine"]
+fn a_provider_resource_that_is_replaced_loses_none_of_its_grants() {
+    let stack = Stack::yaml("  {}\n");
+    let origin = stack.emulator.origin();
+    let provider = format!(
+        "  p:\n    type: pulumi:providers:bindery\n    properties: {{project: home, computeEndpoint: '{origin}'}}\n"
+    );
+    stack.write(&(provider + &member("m", "roles/one", A, "provider: '${p}'")));
+    stack.up().ok();
+    let urn = "urn:pulumi:dev::tests::pulumi:providers:bindery::p";
+    stack.pulumi(&["up", "--yes", "--skip-preview", "--replace", urn]).ok();
+    assert_eq!(stack.members(BUCKET, "roles/one"), [A]);
+    stack.nothing_to_do();
+    stack.destroy().ok();
+    assert_eq!(stack.members(BUCKET, "roles/one"), [""; 0]);
+}
