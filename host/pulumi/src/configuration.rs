@@ -65,6 +65,8 @@ pub struct Configured {
     pub tenant: Tenant,
     /// Hides what is secret in the configuration.
     pub mask: Mask,
+    /// What decides, beside a claim itself, what it is a claim to: the component, and where it works.
+    pub claim_scope: String,
     /// What to do where a service asks for a credential; none where it was sent one.
     pub credential_hint: Option<String>,
 }
@@ -239,6 +241,7 @@ pub async fn configure(
     };
     let origins = allowed.map_err(&refused)?;
     let credential_hint = credential_hint(served, &origins);
+    let claim_scope = claim_scope(served, &config);
     let options = TenantOptions {
         name: served.name.clone(),
         config,
@@ -259,8 +262,21 @@ pub async fn configure(
     Ok(Configured {
         tenant,
         mask,
+        claim_scope,
         credential_hint,
     })
+}
+
+/// The built-in provider's claims name the project and all else but the services. What any other one's configuration decides is
+/// not known.
+fn claim_scope(served: &Served, config: &PropertyMap) -> String {
+    let mut keys: Vec<String> = config
+        .iter()
+        .filter(|(key, _)| !served.is_built_in() || key.ends_with("Endpoint"))
+        .map(|(key, value)| format!("{key}={value}"))
+        .collect();
+    keys.sort();
+    format!("{}\n{}", served.component.digest, keys.join("\n"))
 }
 
 /// A failure of no one key.

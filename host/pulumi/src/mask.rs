@@ -61,9 +61,24 @@ impl Mask {
 
     /// A message without secrets.
     pub fn hide(&self, message: &str) -> String {
-        self.texts
-            .iter()
-            .fold(message.to_string(), |message, secret| without(&message, secret))
+        let lower = message.to_ascii_lowercase();
+        let mut found: Vec<(usize, usize)> = Vec::new();
+        for secret in self.texts.iter().filter(|secret| secret.len() <= lower.len()) {
+            let all = lower.match_indices(secret.as_str());
+            let all = all.map(|(start, text)| (start, start + text.len()));
+            found.extend(all.filter(|(start, end)| end - start >= WORD || is_word(message, *start, *end)));
+        }
+        found.sort_unstable();
+        let (mut masked, mut rest) = (String::new(), 0);
+        for (start, end) in found {
+            // What overlaps is masked once.
+            if start >= rest {
+                masked += message.get(rest..start).unwrap_or_default();
+                masked += MASKED;
+            }
+            rest = rest.max(end);
+        }
+        masked + message.get(rest..).unwrap_or_default()
     }
 
     /// Whether something in a property is secret.
@@ -110,28 +125,11 @@ fn longest_first(mut texts: Vec<String>) -> Vec<String> {
     texts
 }
 
-/// A message in which a secret, in lower case, is masked wherever it stands.
-fn without(message: &str, secret: &str) -> String {
-    let lower = message.to_ascii_lowercase();
-    let mut masked = String::new();
-    let mut rest = 0;
-    for (start, found) in lower.match_indices(secret) {
-        let end = start + found.len();
-        let touches = |text: Option<&str>, last: bool| {
-            let mut chars = text.unwrap_or_default().chars();
-            let next = if last { chars.next_back() } else { chars.next() };
-            next.is_some_and(char::is_alphanumeric)
-        };
-        let is_in_a_word = touches(message.get(..start), true) || touches(message.get(end..), false);
-        if secret.len() < WORD && is_in_a_word {
-            continue;
-        }
-        masked += message.get(rest..start).unwrap_or_default();
-        masked += MASKED;
-        rest = end;
-    }
-    masked += message.get(rest..).unwrap_or_default();
-    masked
+/// Whether a part of a message is a word of its own.
+fn is_word(message: &str, start: usize, end: usize) -> bool {
+    let before = message.get(..start).and_then(|text| text.chars().next_back());
+    let after = message.get(end..).and_then(|text| text.chars().next());
+    ![before, after].into_iter().flatten().any(char::is_alphanumeric)
 }
 
 /// The texts in a value.

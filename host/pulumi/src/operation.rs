@@ -20,7 +20,7 @@ use crate::configuration::Configured;
 use crate::difference;
 use crate::engine_log::EngineLog;
 use crate::mask::Mask;
-use crate::properties::{Properties, decode};
+use crate::properties::{Properties, decode, encode};
 use crate::run::EngineRun;
 use crate::shared_claims::SharedClaims;
 use crate::status::{of_failures, of_operation};
@@ -69,6 +69,7 @@ impl Operation {
                     return Ok(self.refused(vec![failure], &mask));
                 }
                 self.run.checked(&self.urn, is_new);
+                self.shared.to_make(&self.urn, is_new);
                 Ok(CheckResponse {
                     inputs: Some(news.encode_what_came_of_them(&checked.inputs)),
                     failures: Vec::new(),
@@ -88,7 +89,7 @@ impl Operation {
         let Some(Footprint { claim, .. }) = footprint else {
             return Ok(());
         };
-        self.shared.take(claim, &self.urn).map_err(|owner| {
+        self.shared.take(&self.scoped(claim), &self.urn).map_err(|owner| {
             self.run.claims.release(&self.urn);
             ClaimTaken {
                 claim: claim.clone(),
@@ -96,6 +97,11 @@ impl Operation {
                 second: self.urn.clone(),
             }
         })
+    }
+
+    /// A claim as processes know it that work with other components, or elsewhere.
+    fn scoped(&self, claim: &str) -> String {
+        format!("{}\n{claim}", self.configured.claim_scope)
     }
 
     fn refused(&self, failures: Vec<CheckFailure>, mask: &Mask) -> CheckResponse {
@@ -137,14 +143,10 @@ impl Operation {
         let context = self.context(request.timeout, &mask);
         let made = self.configured.tenant.create(&context, &self.token, &news.values).await;
         self.log.flush().await;
+        // Its claim stays also where it was not made: it is declared, and the engine may try again without another check.
         self.run.made(&self.urn);
-        if made.as_ref().is_err_and(|error| !error.may_have_effect) {
-            // What it would have granted can be another's.
-            self.run.claims.release(&self.urn);
-            self.shared.release(&self.urn);
-        }
+        self.shared.to_make(&self.urn, false);
         let made = made.map_err(|error| self.status(&error, &mask))?;
-        self.shared.made(&self.urn);
         Ok(CreateResponse {
             id: made.id,
             properties: Some(news.encode_what_came_of_them(&made.outputs)),
@@ -217,11 +219,14 @@ impl Operation {
             .map(|(name, value)| (name.clone(), value.clone()))
             .collect();
         // Either may be marked where the other is not.
-        let known = olds.and(inputs);
+        let marked = |values: &PropertyMap| {
+            let secrets = [&olds, &inputs].map(|known| known.secrets_in(values));
+            encode(values, &secrets.into_iter().flatten().collect())
+        };
         Ok(ReadResponse {
             id: found.id,
-            properties: Some(known.encode_what_came_of_them(&found.outputs)),
-            inputs: Some(known.encode_what_came_of_them(&fresh)),
+            properties: Some(marked(&found.outputs)),
+            inputs: Some(marked(&fresh)),
             refresh_before_update: false,
         })
     }
@@ -242,7 +247,7 @@ impl Operation {
         let (claims, tenant) = (&self.run.claims, &self.configured.tenant);
         let footprint = tenant.footprint(&self.token, &old.id, &old.outputs).await;
         let footprint = footprint.map_err(|error| self.status(&error.into(), &mask))?;
-        let shared = self.shared.keeper(&footprint.claim, &self.urn);
+        let shared = self.shared.keeper(&self.scoped(&footprint.claim), &self.urn);
         let deleted = match shared {
             Some(owner) => Ok(Deleted::KeptFor(owner)),
             None => {

@@ -169,32 +169,26 @@ pub fn encode(values: &PropertyMap, secrets: &BTreeSet<PropertyPath>) -> Struct 
 }
 
 impl Properties {
-    /// These, with what others know besides.
-    #[must_use]
-    pub fn and(mut self, others: Self) -> Self {
-        for (name, value) in others.values {
-            self.values.entry(name).or_insert(value);
-        }
-        self.secrets.extend(others.secrets);
-        self
+    /// Turns values that have come of these into the engine's. What was secret stays so.
+    pub fn encode_what_came_of_them(&self, values: &PropertyMap) -> Struct {
+        encode(values, &self.secrets_in(values))
     }
 
-    /// Turns values that have come of these into the engine's. What was secret stays so. A list that is not as it was, or a
-    /// place that is no longer there, makes all of its property secret: the secret may be anywhere in it.
-    pub fn encode_what_came_of_them(&self, values: &PropertyMap) -> Struct {
-        let kept = self.secrets.iter().map(|path| {
-            let is_in_a_list = path
-                .segments()
-                .iter()
-                .any(|segment| matches!(segment, Segment::Index(_)));
-            let is_there = path.get(values).is_some();
-            if is_there && (!is_in_a_list || path.get(values) == path.get(&self.values)) {
+    /// What is secret in values that have come of these. A list that is not as it was, or a place that is no longer there, makes
+    /// all of its property secret: the secret may be anywhere in it.
+    pub fn secrets_in(&self, values: &PropertyMap) -> BTreeSet<PropertyPath> {
+        let in_values = |path: &PropertyPath| {
+            let is_index = |segment: &Segment| matches!(segment, Segment::Index(_));
+            let list = path.segments().iter().position(is_index);
+            let list = list.map(|depth| path.up_to(depth));
+            let is_as_it_was = list.is_none_or(|list| list.get(values) == list.get(&self.values));
+            if is_as_it_was && path.get(values).is_some() {
                 path.clone()
             } else {
                 PropertyPath::property(path.first().unwrap_or_default())
             }
-        });
-        encode(values, &kept.collect())
+        };
+        self.secrets.iter().map(in_values).collect()
     }
 }
 

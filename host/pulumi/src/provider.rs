@@ -38,6 +38,7 @@ pub struct Provider {
     runs: Runs,
     claims: Arc<SharedClaims>,
     configured: Mutex<Option<InForce>>,
+    configuring: tokio::sync::Mutex<()>,
     /// The credentials that configurations were checked with, by the URN of the provider resource: what a check gives back is
     /// written into the state, so they are not in it.
     tokens: Mutex<HashMap<String, String>>,
@@ -74,6 +75,7 @@ impl Provider {
             runs,
             claims,
             configured: Mutex::default(),
+            configuring: tokio::sync::Mutex::default(),
             tokens: Mutex::default(),
             operations: TaskTracker::new(),
         }
@@ -265,6 +267,7 @@ impl ResourceProvider for Provider {
 
     async fn configure(&self, request: Request<ConfigureRequest>) -> Answer<ConfigureResponse> {
         let request = request.into_inner();
+        let _one_at_a_time = self.configuring.lock().await;
         self.runs.begin();
         let urn = request.urn.unwrap_or_default();
         let args = request.args;
@@ -303,8 +306,11 @@ impl ResourceProvider for Provider {
     }
 
     async fn check(&self, request: Request<CheckRequest>) -> Answer<CheckResponse> {
-        self.runs.begin();
         let request = request.into_inner();
+        // Until then they keep others of the ended run from taking away what was claimed in it.
+        if self.runs.is_first() {
+            self.claims.clear();
+        }
         let operation = self.operation(&request.urn, &request.r#type)?;
         self.run(operation.check(request)).await
     }
@@ -342,7 +348,6 @@ impl ResourceProvider for Provider {
 
     async fn cancel(&self, _: Request<()>) -> Answer<()> {
         self.runs.end();
-        self.claims.clear();
         Ok(Response::new(()))
     }
 

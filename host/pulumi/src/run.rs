@@ -59,6 +59,8 @@ struct Moment {
     ended: Option<Arc<EngineRun>>,
     /// No engine is connected, and none has said that the run is over.
     is_left: bool,
+    /// A run has ended, and nothing of another has come yet.
+    is_between: bool,
 }
 
 impl Runs {
@@ -84,6 +86,12 @@ impl Runs {
         let ended = std::mem::take(&mut moment.current);
         ended.cancel.cancel();
         moment.ended = Some(ended);
+        moment.is_between = true;
+    }
+
+    /// Whether this is the first of another run that comes after the end of one.
+    pub fn is_first(&self) -> bool {
+        std::mem::take(&mut self.moment().is_between)
     }
 
     /// The last connection of an engine has ended. That alone ends no run: one that has nothing to ask for half an hour
@@ -100,7 +108,7 @@ impl Runs {
         }
     }
 
-    /// An engine configures a provider or checks a resource: there is another run.
+    /// An engine configures a provider: there is another run.
     pub fn begin(&self) {
         self.moment().ended = None;
     }

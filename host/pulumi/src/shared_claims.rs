@@ -3,8 +3,9 @@
 //! little or takes away what another's resource declares.
 
 use std::collections::HashMap;
-use std::fs;
+use std::fs::{self, DirBuilder};
 use std::io::Write;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -23,10 +24,10 @@ impl SharedClaims {
     /// user can write.
     pub fn of_engine(private: &Path, address: &str) -> Self {
         let engine = rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get());
-        let name = format!("{engine}-{}", address.replace([':', '/'], "-"));
-        let folder = private.join("runs").join(name);
+        let runs = private.join("runs");
+        sweep(&runs);
         Self {
-            folder: fs::create_dir_all(&folder).is_ok().then_some(folder),
+            folder: Some(runs.join(format!("{engine}-{}", address.replace([':', '/'], "-")))),
             own: Mutex::default(),
         }
     }
@@ -57,11 +58,15 @@ impl SharedClaims {
             return if owner == *urn { Ok(()) } else { Err(owner) };
         }
         self.release(urn);
+        // Made anew each time: the process that was the last one for a moment has taken it away.
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
         // Put in its place with all that is in it, and not over another's.
-        let written = tempfile::NamedTempFile::new_in(folder).and_then(|mut file| {
-            file.write_all(urn.as_str().as_bytes())?;
-            file.persist_noclobber(&path).map_err(|error| error.error)
-        });
+        let written = made
+            .and_then(|()| tempfile::NamedTempFile::new_in(folder))
+            .and_then(|mut file| {
+                file.write_all(urn.as_str().as_bytes())?;
+                file.persist_noclobber(&path).map_err(|error| error.error)
+            });
         match written {
             Ok(_) => {
                 self.own().insert(urn.clone(), path);
@@ -75,20 +80,24 @@ impl SharedClaims {
         }
     }
 
-    /// Lets it be known that what a resource of this process claims is made.
-    pub fn made(&self, urn: &Urn) {
+    /// Lets it be known whether what a resource of this process claims is still to be made.
+    pub fn to_make(&self, urn: &Urn, is_to_make: bool) {
         if let Some(path) = self.own().get(urn) {
-            let _ = fs::write(mark(path), "");
+            let _ = if is_to_make {
+                fs::write(mark(path), "")
+            } else {
+                fs::remove_file(mark(path))
+            };
         }
     }
 
     /// Who keeps a grant from being deleted for a resource of this process: another resource that another process works on, or
-    /// what has been made there in this one's place.
+    /// what is there in this one's place.
     pub fn keeper(&self, claim: &str, urn: &Urn) -> Option<Urn> {
         let owner = self.owner(claim)?;
         let is_own = self.own().contains_key(urn);
-        let is_made = || self.path(claim).is_some_and(|path| mark(&path).exists());
-        (owner != *urn || (!is_own && is_made())).then_some(owner)
+        let is_to_make = || self.path(claim).is_some_and(|path| mark(&path).exists());
+        (owner != *urn || (!is_own && !is_to_make())).then_some(owner)
     }
 
     /// Gives up what a resource of this process claims.
@@ -114,9 +123,21 @@ impl SharedClaims {
     }
 }
 
-/// The file that says that what a claim is for is made.
+/// The file that says that what a claim is for is still to be made.
 fn mark(claim: &Path) -> PathBuf {
-    claim.with_extension("made")
+    claim.with_extension("new")
+}
+
+/// Removes what the processes of engines have left that are gone.
+fn sweep(runs: &Path) {
+    for run in fs::read_dir(runs).into_iter().flatten().flatten() {
+        let name = run.file_name();
+        let engine = name.to_str().and_then(|name| name.split_once('-')?.0.parse().ok());
+        let engine = engine.and_then(rustix::process::Pid::from_raw);
+        if engine.is_some_and(|engine| rustix::process::test_kill_process(engine) == Err(rustix::io::Errno::SRCH)) {
+            let _ = fs::remove_dir_all(run.path());
+        }
+    }
 }
 
 fn remove(claim: &Path) {
@@ -132,7 +153,9 @@ mod tests {
     fn one_process_knows_what_another_one_claims() {
         let folder = tempfile::TempDir::new().unwrap();
         let process = || SharedClaims::of_engine(folder.path(), "127.0.0.1:7");
-        let (one, other) = (process(), process());
+        let (one, other, third) = (process(), process(), process());
+        // A process that ends takes nothing from those that go on.
+        third.end();
         let (first, second) = (Urn::new("s", "p", "t", "first"), Urn::new("s", "p", "t", "second"));
         one.take("grant", &first).unwrap();
         one.take("grant", &first).unwrap();
@@ -141,40 +164,43 @@ mod tests {
         one.take("another", &first).unwrap();
         assert_eq!(other.owner("grant"), None, "it has another one now");
         other.take("grant", &second).unwrap();
-        one.clear();
-        assert_eq!((other.owner("another"), other.owner("grant")), (None, Some(second)));
         one.end();
+        assert_eq!((other.owner("another"), other.owner("grant")), (None, Some(second)));
         other.end();
         assert_eq!(fs::read_dir(folder.path().join("runs")).unwrap().count(), 0);
     }
 
     #[test]
-    fn what_another_process_has_made_is_kept_and_what_it_will_make_is_made_room_for() {
+    fn what_is_there_is_kept_and_what_another_process_will_make_is_made_room_for() {
         let folder = tempfile::TempDir::new().unwrap();
         let process = || SharedClaims::of_engine(folder.path(), "127.0.0.1:7");
         let (one, other) = (process(), process());
         let (urn, second) = (Urn::new("s", "p", "t", "first"), Urn::new("s", "p", "t", "second"));
         one.take("grant", &urn).unwrap();
         assert_eq!(other.keeper("grant", &second), Some(urn.clone()));
-        assert_eq!(other.keeper("grant", &urn), None, "it is still to be made");
-        one.made(&urn);
+        assert_eq!(other.keeper("grant", &urn), Some(urn.clone()), "it is there");
+        one.to_make(&urn, true);
+        assert_eq!(other.keeper("grant", &urn), None);
+        one.to_make(&urn, false);
         assert_eq!(other.keeper("grant", &urn), Some(urn.clone()));
         assert_eq!(one.keeper("grant", &urn), None, "its own process knows more");
-        one.end();
-        other.end();
-        assert_eq!(fs::read_dir(folder.path().join("runs")).unwrap().count(), 0);
     }
 
     #[test]
-    fn another_engine_is_another_run() {
+    fn another_engine_is_another_run_and_what_is_left_of_one_that_is_gone_goes() {
         let folder = tempfile::TempDir::new().unwrap();
         let first = Urn::new("s", "p", "t", "first");
         let one = SharedClaims::of_engine(folder.path(), "127.0.0.1:7");
         one.take("grant", &first).unwrap();
+        let gone = folder.path().join("runs/2000000000-127.0.0.1-7");
+        fs::create_dir(&gone).unwrap();
+        fs::write(gone.join("claim"), "").unwrap();
         assert_eq!(
             SharedClaims::of_engine(folder.path(), "127.0.0.1:8").owner("grant"),
             None
         );
+        assert!(!gone.exists());
+        assert_eq!(one.owner("grant"), Some(first.clone()));
         assert_eq!(SharedClaims::default().owner("grant"), None);
         SharedClaims::default().take("grant", &first).unwrap();
     }

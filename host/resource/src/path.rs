@@ -46,6 +46,12 @@ impl PropertyPath {
         &self.0
     }
 
+    /// The path of what this leads through after so many steps.
+    #[must_use]
+    pub fn up_to(&self, steps: usize) -> Self {
+        Self(self.0.iter().take(steps).cloned().collect())
+    }
+
     /// The property that it starts with; none for the whole resource.
     pub fn first(&self) -> Option<&str> {
         match self.0.first() {

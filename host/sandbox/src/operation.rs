@@ -107,7 +107,9 @@ impl Tenant {
             && self.is_as_declared(token, &resource, inputs).await
         {
             // Equal by the rules, and spelled as it was declared.
-            resource.outputs.extend(inputs.clone());
+            let declared = inputs.iter().filter(|(name, _)| ty.state.property(name).is_some());
+            let declared = declared.map(|(name, value)| (name.clone(), value.clone()));
+            resource.outputs.extend(declared);
             return Ok(resource);
         }
         Err(error)
