@@ -8,7 +8,7 @@ use bindery_policy::resource::State;
 use bindery_policy::subject::Subject;
 use bindery_policy::target::{Target, TargetKind};
 
-use crate::answer::{Code, Error, Failure};
+use crate::answer::{Code, Effect, Error, Failure};
 
 /// A service that holds policies. A call is one request.
 pub trait Service {
@@ -17,15 +17,29 @@ pub trait Service {
 
     /// Sets the policy of a target, and gives its new etag.
     fn write(&mut self, target: &Target, body: String) -> Result<String, Failure>;
-
-    /// Tells the person something that is not an error.
-    fn warn(&mut self, message: &str);
 }
 
-/// What one operation of a commit came to: the resource, or none where it is gone.
-pub type Answer<S> = Result<Option<State<S>>, Error>;
+/// What one operation of a commit came to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer<S> {
+    /// The resource, or none where it is gone.
+    pub outcome: Result<Option<State<S>>, Error>,
+    /// What a person should know.
+    pub warning: Option<String>,
+}
 
-/// Applies the operations in order. Each has its answer, in their order; the outer error is the commit's own.
+impl<S> Answer<S> {
+    fn refused(error: Error) -> Self {
+        Self {
+            outcome: Err(error),
+            warning: None,
+        }
+    }
+}
+
+/// Applies the operations in order. Each has its answer, in their order. The outer error is the commit's own: worth
+/// repeating, or a write that was refused as a whole, perhaps for one operation's sake. What concerns the target is each
+/// operation's answer.
 pub fn commit<S: Subject>(
     kind: TargetKind,
     config: &Config,
@@ -39,43 +53,55 @@ pub fn commit<S: Subject>(
         .map(|operation| operation.target.clone())
         .next()
     else {
-        return Ok(prepared.into_iter().map(|operation| operation.map(|_| None)).collect());
+        return Ok(refused_each(prepared));
     };
-    let mut policy = match service.read(&target) {
+    let read = match service.read(&target) {
         Ok(policy) => policy,
-        Err(Failure::NoTarget) => return Ok(without_target(&prepared)),
-        Err(Failure::Error(error)) => return Err(error),
+        Err(Failure::NoTarget) => return Ok(without_target(prepared)),
+        Err(Failure::Error(error)) if error.retry_after.is_some() => return Err(error),
+        Err(Failure::Error(error)) => return Ok(without_policy(prepared, &error)),
     };
+    let mut policy = read.clone();
     let outcomes: Vec<Result<Outcome<S>, Error>> = prepared
         .iter()
         .cloned()
         .map(|operation| operation?.apply(config, &mut policy).map_err(refused))
         .collect();
     let changed = outcomes.iter().flatten().any(|outcome| outcome.changed);
-    let etag = if changed {
-        let body = policy.set_request().map_err(|error| unwritable(&target, &error))?;
-        match service.write(&target, body) {
-            Ok(etag) => Some(etag),
-            Err(Failure::NoTarget) => return Ok(without_target(&prepared)),
-            Err(Failure::Error(error)) => return Err(error),
-        }
-    } else {
-        None
+    if !changed {
+        return Ok(outcomes.into_iter().map(answer).collect());
+    }
+    let body = match policy.set_request() {
+        Ok(body) => body,
+        Err(error) => return Ok(without_write(prepared, config, &read, &unwritable(&target, &error))),
     };
-    Ok(outcomes
-        .into_iter()
-        .map(|outcome| {
-            let outcome = outcome?;
-            if let Some(warning) = &outcome.warning {
-                service.warn(warning);
-            }
-            Ok(match &etag {
-                Some(etag) => outcome.committed(etag),
-                None => outcome,
-            }
-            .state)
-        })
-        .collect())
+    match service.write(&target, body) {
+        Ok(etag) => Ok(outcomes
+            .into_iter()
+            .map(|outcome| answer(outcome.map(|outcome| outcome.committed(&etag))))
+            .collect()),
+        Err(Failure::NoTarget) => Ok(without_target(prepared)),
+        Err(Failure::Error(error)) if is_of_the_whole(&error) => Err(error),
+        Err(Failure::Error(error)) => Ok(without_write(prepared, config, &read, &error)),
+    }
+}
+
+fn answer<S>(outcome: Result<Outcome<S>, Error>) -> Answer<S> {
+    match outcome {
+        Ok(outcome) => Answer {
+            outcome: Ok(outcome.state),
+            warning: outcome.warning,
+        },
+        Err(error) => Answer::refused(error),
+    }
+}
+
+/// Whether a write that failed says nothing of each operation: it may have been done, is worth repeating, or was refused
+/// for what it holds.
+fn is_of_the_whole(error: &Error) -> bool {
+    error.retry_after.is_some()
+        || error.effect == Effect::Unknown
+        || matches!(error.code, Code::InvalidArgument | Code::FailedPrecondition)
 }
 
 type Preparation<S> = Result<Prepared<S>, Error>;
@@ -99,13 +125,43 @@ fn prepare<S: Subject>(kind: TargetKind, config: &Config, operations: Vec<Operat
         .collect()
 }
 
-fn without_target<S: Subject>(prepared: &[Preparation<S>]) -> Vec<Answer<S>> {
+fn refused_each<S: Subject>(prepared: Vec<Preparation<S>>) -> Vec<Answer<S>> {
+    let errors = prepared.into_iter().filter_map(Result::err);
+    errors.map(Answer::refused).collect()
+}
+
+fn without_target<S: Subject>(prepared: Vec<Preparation<S>>) -> Vec<Answer<S>> {
+    let outcome = |operation: Preparation<S>| operation?.without_target().map_err(refused);
     prepared
-        .iter()
-        .map(|operation| match operation {
-            Ok(operation) => operation.without_target().map(|outcome| outcome.state).map_err(refused),
-            Err(error) => Err(error.clone()),
-        })
+        .into_iter()
+        .map(|operation| answer(outcome(operation)))
+        .collect()
+}
+
+/// The policy cannot be read.
+fn without_policy<S: Subject>(prepared: Vec<Preparation<S>>, error: &Error) -> Vec<Answer<S>> {
+    let refused = |operation: Preparation<S>| Answer::refused(operation.err().unwrap_or_else(|| error.clone()));
+    prepared.into_iter().map(refused).collect()
+}
+
+/// The policy cannot be written. An operation that has nothing to change in it does not need that.
+fn without_write<S: Subject>(
+    prepared: Vec<Preparation<S>>,
+    config: &Config,
+    policy: &Policy,
+    error: &Error,
+) -> Vec<Answer<S>> {
+    let outcome = |operation: Preparation<S>| {
+        let outcome = operation?.apply(config, &mut policy.clone()).map_err(refused)?;
+        if outcome.changed {
+            Err(error.clone())
+        } else {
+            Ok(outcome)
+        }
+    };
+    prepared
+        .into_iter()
+        .map(|operation| answer(outcome(operation)))
         .collect()
 }
 
@@ -137,7 +193,6 @@ mod tests {
         write: Result<String, Failure>,
         reads: usize,
         writes: Vec<String>,
-        warnings: Vec<String>,
     }
 
     impl Fake {
@@ -147,7 +202,6 @@ mod tests {
                 write: Ok("NEW=".to_string()),
                 reads: 0,
                 writes: Vec::new(),
-                warnings: Vec::new(),
             }
         }
     }
@@ -161,10 +215,6 @@ mod tests {
         fn write(&mut self, _: &Target, body: String) -> Result<String, Failure> {
             self.writes.push(body);
             self.write.clone()
-        }
-
-        fn warn(&mut self, message: &str) {
-            self.warnings.push(message.to_string());
         }
     }
 
@@ -194,6 +244,14 @@ mod tests {
         }
     }
 
+    fn etag(answer: &Answer<String>) -> &str {
+        &answer.outcome.as_ref().unwrap().as_ref().unwrap().etag
+    }
+
+    fn error(answer: &Answer<String>) -> &Error {
+        answer.outcome.as_ref().unwrap_err()
+    }
+
     fn run(service: &mut Fake, operations: Vec<Operation<String>>) -> Result<Vec<Answer<String>>, Error> {
         commit(TargetKind::BackendBucket, &Config::default(), operations, service)
     }
@@ -218,8 +276,8 @@ mod tests {
             "{}",
             service.writes[0]
         );
-        assert_eq!(answers[0].as_ref().unwrap().as_ref().unwrap().etag, "NEW=");
-        assert_eq!(answers[2], Ok(None));
+        assert_eq!(etag(&answers[0]), "NEW=");
+        assert_eq!(answers[2].outcome, Ok(None));
     }
 
     #[test]
@@ -235,8 +293,8 @@ mod tests {
         )
         .unwrap();
         assert!(service.writes.is_empty());
-        assert_eq!(answers[0].as_ref().unwrap().as_ref().unwrap().etag, "OLD=");
-        assert_eq!(service.warnings.len(), 1);
+        assert_eq!(etag(&answers[0]), "OLD=");
+        assert!(answers[0].warning.is_some() && answers[1].warning.is_none());
     }
 
     #[test]
@@ -251,12 +309,16 @@ mod tests {
             ],
         )
         .unwrap();
-        assert_eq!(answers[0].as_ref().unwrap_err().code, Code::InvalidArgument);
-        assert!(answers[1].is_ok());
-        assert!(answers[2].as_ref().unwrap_err().message.contains("not the target"));
+        assert_eq!(error(&answers[0]).code, Code::InvalidArgument);
+        assert!(answers[1].outcome.is_ok());
+        assert!(error(&answers[2]).message.contains("not the target"));
         assert_eq!(service.writes.len(), 1);
         let mut unread = Fake::holding(EMPTY);
-        assert!(run(&mut unread, vec![create("b", "nobody")]).unwrap()[0].is_err());
+        assert!(
+            run(&mut unread, vec![create("b", "nobody")]).unwrap()[0]
+                .outcome
+                .is_err()
+        );
         assert_eq!(unread.reads, 0);
     }
 
@@ -279,15 +341,16 @@ mod tests {
                 ],
             )
             .unwrap();
-            assert_eq!(answers[0].as_ref().unwrap_err().code, Code::NotFound);
-            assert_eq!(answers[1], Ok(None));
+            assert_eq!(error(&answers[0]).code, Code::NotFound);
+            assert_eq!(answers[1].outcome, Ok(None));
         }
     }
 
     #[test]
     fn a_read_without_an_etag_is_never_written_on() {
         let mut service = Fake::holding("{}");
-        let error = run(&mut service, vec![create("b", "user:a@example.com")]).unwrap_err();
+        let answers = run(&mut service, vec![create("b", "user:a@example.com")]).unwrap();
+        let error = error(&answers[0]);
         assert_eq!(error.code, Code::FailedPrecondition);
         assert!(
             error.message.contains("without an etag") && error.message.contains("exists"),
@@ -295,5 +358,52 @@ mod tests {
             error.message
         );
         assert!(service.writes.is_empty());
+    }
+
+    #[test]
+    fn what_may_be_one_operations_fault_is_the_commits_error_and_what_is_the_targets_is_everyones() {
+        let refusal = |code, effect, retry_after| {
+            Failure::Error(Error {
+                effect,
+                retry_after,
+                ..Error::fatal(code, "no")
+            })
+        };
+        let operations = || {
+            vec![
+                create("b", "user:there@example.com"),
+                create("b", "user:a@example.com"),
+                create("b", "nobody"),
+            ]
+        };
+        let there = r#"{"etag":"OLD=","bindings":[{"role":"roles/x","members":["user:there@example.com"]}]}"#;
+        for (code, effect, retry_after) in [
+            (Code::InvalidArgument, Effect::None, None),
+            (Code::FailedPrecondition, Effect::None, None),
+            (Code::Internal, Effect::Unknown, None),
+            (Code::Conflict, Effect::None, Some(0)),
+        ] {
+            let mut service = Fake {
+                write: Err(refusal(code, effect, retry_after)),
+                ..Fake::holding(there)
+            };
+            assert_eq!(run(&mut service, operations()).unwrap_err().code, code);
+        }
+        let denied = || refusal(Code::PermissionDenied, Effect::None, None);
+        let mut service = Fake {
+            write: Err(denied()),
+            ..Fake::holding(there)
+        };
+        let answers = run(&mut service, operations()).unwrap();
+        assert_eq!(etag(&answers[0]), "OLD=", "it has nothing to write");
+        assert_eq!(error(&answers[1]).code, Code::PermissionDenied);
+        assert_eq!(error(&answers[2]).code, Code::InvalidArgument);
+        let mut service = Fake {
+            policy: Some(Err(denied())),
+            ..Fake::holding(there)
+        };
+        let answers = run(&mut service, operations()).unwrap();
+        assert_eq!(error(&answers[0]).code, Code::PermissionDenied);
+        assert_eq!(error(&answers[2]).code, Code::InvalidArgument);
     }
 }

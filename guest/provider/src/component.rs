@@ -10,7 +10,7 @@ use bindery_policy::subject::Subject;
 use bindery_policy::target::TargetKind;
 
 use crate::answer::{Code, Effect, Error};
-use crate::commit;
+use crate::commit::{self, Answer};
 use crate::http::Http;
 
 /// The world `provider`, less the world `planner`.
@@ -67,11 +67,10 @@ fn commit_all<S: Subject>(
     kind: TargetKind,
     config: Config,
     operations: Vec<Operation<S>>,
-) -> Result<Vec<Result<Option<State<S>>, engine::Error>>, engine::Error> {
+) -> Result<Vec<Answer<S>>, engine::Error> {
     let config = wire::config(config);
     let mut http = Http { config: &config };
-    let answers = commit::commit(kind, &config, operations, &mut http).map_err(error)?;
-    Ok(answers.into_iter().map(|answer| answer.map_err(error)).collect())
+    commit::commit(kind, &config, operations, &mut http).map_err(error)
 }
 
 fn commit_one<S: Subject>(
@@ -79,7 +78,13 @@ fn commit_one<S: Subject>(
     config: Config,
     operation: Operation<S>,
 ) -> Result<Option<State<S>>, engine::Error> {
-    commit_all(kind, config, vec![operation])?.pop().unwrap_or(Ok(None))
+    let Some(Answer { outcome, warning }) = commit_all(kind, config, vec![operation])?.pop() else {
+        return Ok(None);
+    };
+    if let Some(warning) = warning {
+        eprintln!("{warning}");
+    }
+    outcome.map_err(error)
 }
 
 /// What a create or an update gives back, which always has a state.
@@ -123,7 +128,7 @@ macro_rules! resource_type {
                 fn commit(
                     config: Config,
                     operations: Vec<interface::Operation>,
-                ) -> Result<Vec<Result<Option<State>, engine::Error>>, engine::Error> {
+                ) -> Result<Vec<interface::Answer>, engine::Error> {
                     let operations = operations
                         .into_iter()
                         .map(|operation| match operation {
@@ -142,7 +147,10 @@ macro_rules! resource_type {
                     let answers = commit_all($kind, config, operations)?;
                     Ok(answers
                         .into_iter()
-                        .map(|answer| answer.map(|state| state.map(State::from)))
+                        .map(|answer| interface::Answer {
+                            outcome: answer.outcome.map(|state| state.map(State::from)).map_err(error),
+                            warnings: answer.warning.into_iter().collect(),
+                        })
                         .collect())
                 }
             }

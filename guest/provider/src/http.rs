@@ -48,10 +48,6 @@ impl Service for Http<'_> {
             }
         }
     }
-
-    fn warn(&mut self, message: &str) {
-        eprintln!("{message}");
-    }
 }
 
 /// Sends one request, and gives the body of a successful answer.

@@ -81,6 +81,8 @@ pub(crate) struct LifecycleFunctions {
     pub(crate) read: ComponentExportIndex,
     pub(crate) update: ComponentExportIndex,
     pub(crate) delete: ComponentExportIndex,
+    /// Many of them at once, where the component can do that.
+    pub(crate) commit: Option<ComponentExportIndex>,
 }
 
 /// A provider component, compiled.
@@ -233,12 +235,14 @@ impl Exports<'_> {
             let mut records = contract::plan_records(self.engine, plan, instance)?;
             let lifecycle = match lifecycle {
                 Some((interface, _, instance)) => {
-                    contract::check_lifecycle(self.engine, interface, instance)?;
+                    let has_commit = contract::check_lifecycle(self.engine, interface, instance)?;
+                    let commit = has_commit.then(|| self.function(interface, "commit")).transpose()?;
                     Some(LifecycleFunctions {
                         create: self.function(interface, "create")?,
                         read: self.function(interface, "read")?,
                         update: self.function(interface, "update")?,
                         delete: self.function(interface, "delete")?,
+                        commit,
                     })
                 }
                 None => None,

@@ -31,7 +31,9 @@ pub mod token;
 
 mod answer;
 mod call;
+mod commit;
 mod contract;
+mod guest;
 mod imports;
 mod output;
 mod queue;

@@ -1,17 +1,17 @@
-//! Create, read, update and delete: each is repeated while that is worth it, one at a time for each target, and its end is
-//! known when it returns, or said to be unknown.
+//! Create, read, update and delete: committed together with others on the same target, repeated while that is worth it, and
+//! its end is known when each returns, or said to be unknown.
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bindery_resource::{CheckFailure, Footprint, PropertyMap, Urn, Value};
-use tokio::sync::OwnedMutexGuard;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use wasmtime::component::{ComponentExportIndex, Val};
+use wasmtime::component::Val;
 
 use crate::answer;
+use crate::commit::{Act, Lifecycle, Operation, Outcome, contract};
 use crate::component::{LifecycleFunctions, ResourceType};
 use crate::convert;
 use crate::error::{CallError, ErrorCode, OperationError};
@@ -25,7 +25,24 @@ const SETTLE_TIME: Duration = Duration::from_secs(10);
 
 /// How long an attempt that is under way may take once its operation is cancelled. A service that answers at all does so well
 /// within this, and a person who waits for the end of a run is not kept for longer.
-const CANCEL_TIME: Duration = Duration::from_secs(5);
+pub(crate) const CANCEL_TIME: Duration = Duration::from_secs(5);
+
+/// Which operations are committed together.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Key {
+    token: String,
+    target: String,
+    lane: Lane,
+}
+
+/// Reads do not wait for writes, which wait for one another, nor fail with them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Lane {
+    Reads,
+    Changes,
+    /// Reads that find out what became of changes: they are short of time, and wait for nothing else.
+    Settling,
+}
 
 /// What happens while an operation runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,6 +71,17 @@ pub struct Context {
     pub cancel: CancellationToken,
     /// Hears what happens. It must not block.
     pub on_event: Arc<dyn Fn(Event) + Send + Sync>,
+}
+
+impl Context {
+    /// Tells of what a guest said. After an attempt that may have had an effect, what it warns of may be its own doing.
+    pub(crate) fn tell(&self, events: impl IntoIterator<Item = Event>, unsure: bool) {
+        let is_told = |event: &Event| !(unsure && matches!(event, Event::Warning(_)));
+        events
+            .into_iter()
+            .filter(is_told)
+            .for_each(|event| (self.on_event)(event));
+    }
 }
 
 impl fmt::Debug for Context {
@@ -85,25 +113,20 @@ impl Tenant {
         inputs: &PropertyMap,
     ) -> Result<Resource, OperationError> {
         let ty = self.resource_type(token)?;
-        let functions = lifecycle(ty)?;
         let args = lower_known(&ty.args, inputs)?;
         let (footprint, id) = self.occupied_by(ty, inputs).await?;
-        let _turn = match &footprint {
-            Some(footprint) => Some(self.turn(context, token, footprint).await?),
-            None => None,
-        };
-        let params = [self.config.clone(), args];
-        let made = retry::until_done(context, |unsure| {
-            self.attempt(context, &functions.create, "create", &params, unsure)
-        })
-        .await;
+        let target = footprint.as_ref().map(|footprint| footprint.target.as_str());
+        let made = self
+            .carry_out(context, ty, target, Lane::Changes, Act::Create(args))
+            .await
+            .and_then(|state| made(self, ty, "create", state));
         let error = match made {
-            Ok(state) => return self.resource(ty, "create", state),
+            Ok(resource) => return Ok(resource),
             Err(error) => error,
         };
         // One read settles whether it was made after all. What is there and is not as declared was there before.
         if let Some(id) = id.filter(|_| error.may_have_effect)
-            && let Ok(Some(mut resource)) = self.settled(context, ty, &id, None).await
+            && let Ok(Some(mut resource)) = self.settled(context, ty, target, &id, None).await
             && self.is_as_declared(token, &resource, inputs).await
         {
             // Equal by the rules, and spelled as it was declared.
@@ -132,17 +155,24 @@ impl Tenant {
         last: Option<&PropertyMap>,
     ) -> Result<Option<Resource>, OperationError> {
         let ty = self.resource_type(token)?;
-        let functions = lifecycle(ty)?;
-        let last = match last {
-            Some(outputs) => Val::Option(Some(Box::new(lower_state(ty, id, outputs)?))),
-            None => Val::Option(None),
-        };
-        let params = [self.config.clone(), Val::String(id.to_string()), last];
-        let found = retry::until_done(context, |unsure| {
-            self.attempt(context, &functions.read, "read", &params, unsure)
-        })
-        .await?;
-        self.found(ty, found)
+        // What is imported is not known yet, nor what it is a part of.
+        let mut target = None;
+        let mut state = None;
+        if let Some(outputs) = last {
+            let last = lower_state(ty, id, outputs)?;
+            // Without `commit` there is nothing to share.
+            if lifecycle(ty)?.commit.is_some() {
+                target = Some(self.footprint_of(ty, &last).await?.target);
+            }
+            state = Some(Box::new(last));
+        }
+        let read = Act::Read(id.to_string(), state);
+        let found = self.carry_out(context, ty, target.as_deref(), Lane::Reads, read).await;
+        let found = found.map_err(|error| OperationError {
+            may_have_effect: false,
+            ..error
+        })?;
+        found.map(|state| self.resource(ty, "read", state)).transpose()
     }
 
     /// Changes a resource in place.
@@ -157,22 +187,20 @@ impl Tenant {
         inputs: &PropertyMap,
     ) -> Result<Resource, OperationError> {
         let ty = self.resource_type(token)?;
-        let functions = lifecycle(ty)?;
         let state = lower_state(ty, &old.id, &old.outputs)?;
         let args = lower_known(&ty.args, inputs)?;
-        let footprint = self.footprint_of(ty, &state).await?;
-        let _turn = self.turn(context, token, &footprint).await?;
-        let params = [self.config.clone(), state, args];
-        let updated = retry::until_done(context, |unsure| {
-            self.attempt(context, &functions.update, "update", &params, unsure)
-        })
-        .await;
+        let target = Some(self.footprint_of(ty, &state).await?.target);
+        let target = target.as_deref();
+        let updated = self
+            .carry_out(context, ty, target, Lane::Changes, Act::Update(state, args))
+            .await
+            .and_then(|state| made(self, ty, "update", state));
         let error = match updated {
-            Ok(state) => return self.resource(ty, "update", state),
+            Ok(resource) => return Ok(resource),
             Err(error) => error,
         };
         if error.may_have_effect
-            && let Ok(Some(resource)) = self.settled(context, ty, &old.id, Some(&old.outputs)).await
+            && let Ok(Some(resource)) = self.settled(context, ty, target, &old.id, Some(&old.outputs)).await
             && self.is_as_declared(token, &resource, inputs).await
         {
             return Ok(resource);
@@ -194,128 +222,106 @@ impl Tenant {
         reason: DeleteReason,
     ) -> Result<Deleted, OperationError> {
         let ty = self.resource_type(token)?;
-        let functions = lifecycle(ty)?;
         let state = lower_state(ty, &old.id, &old.outputs)?;
-        let footprint = self.footprint_of(ty, &state).await?;
-        let _turn = self.turn(context, token, &footprint).await?;
-        if let Some(owner) = run.keeps(&footprint.claim, urn, reason) {
-            return Ok(Deleted::KeptFor(owner));
-        }
-        let params = [self.config.clone(), state];
-        let deleted = retry::until_done(context, |unsure| {
-            self.attempt(context, &functions.delete, "delete", &params, unsure)
-        })
-        .await;
+        let Footprint { target, claim } = self.footprint_of(ty, &state).await?;
+        let (run, urn) = (run.clone(), urn.clone());
+        let delete = Operation {
+            act: Act::Delete(state),
+            keeper: Some(Arc::new(move || run.keeps(&claim, &urn, reason))),
+        };
+        let deleted = self.commit(context, ty, Some(&target), Lane::Changes, delete).await;
         match deleted {
-            Ok(_) => Ok(Deleted::Removed),
-            Err(error) if error.may_have_effect => match self.settled(context, ty, &old.id, Some(&old.outputs)).await {
-                Ok(None) => Ok(Deleted::Removed),
-                _ => Err(error),
-            },
+            Ok(Outcome::Done(_)) => Ok(Deleted::Removed),
+            Ok(Outcome::KeptFor(owner)) => Ok(Deleted::KeptFor(owner)),
+            Err(error) if error.may_have_effect => {
+                let found = self
+                    .settled(context, ty, Some(&target), &old.id, Some(&old.outputs))
+                    .await;
+                match found {
+                    Ok(None) => Ok(Deleted::Removed),
+                    _ => Err(error),
+                }
+            }
             Err(error) => Err(error),
         }
     }
 
-    /// The turn of a target. Nothing has been done while it is waited for.
-    async fn turn(
+    /// Carries out what no other resource can stand against. Gives the state, if the resource exists.
+    async fn carry_out(
         &self,
         context: &Context,
-        token: &str,
-        footprint: &Footprint,
-    ) -> Result<OwnedMutexGuard<()>, OperationError> {
-        let waiting = |what: &str| format!("{what} while another operation on `{}` was under way", footprint.target);
-        tokio::select! {
-            turn = self.queues.turn(token, &footprint.target) => Ok(turn),
-            () = context.cancel.cancelled() => Err(OperationError::new(ErrorCode::Cancelled, waiting("cancelled"))),
-            () = sleep_until(context.deadline) => {
-                Err(OperationError::new(ErrorCode::DeadlineExceeded, waiting("the deadline passed")))
-            }
-        }
-    }
-
-    /// One attempt. What the provider says is passed on, and what was denied is added to its error.
-    async fn attempt(
-        &self,
-        context: &Context,
-        function: &ComponentExportIndex,
-        name: &'static str,
-        params: &[Val],
-        unsure: bool,
+        ty: &ResourceType,
+        target: Option<&str>,
+        lane: Lane,
+        act: Act,
     ) -> Result<Option<Val>, OperationError> {
-        let _call = self
-            .in_flight
-            .acquire()
-            .await
-            .map_err(|error| OperationError::new(ErrorCode::Internal, error.to_string()))?;
-        let call = self
-            .caller
-            .call(&self.component, function, name, params, context.deadline);
-        let answer = tokio::select! {
-            answer = call => answer?,
-            () = too_long_after_cancelling(context) => {
-                let message = format!("cancelled while `{name}` had no answer");
-                return Err(OperationError {
-                    may_have_effect: name != "read",
-                    ..OperationError::new(ErrorCode::Cancelled, message)
-                });
-            }
-        };
-        // After an attempt that may have had an effect, what the guest warns of may be its own doing.
-        for line in answer.warnings.into_iter().filter(|_| !unsure) {
-            (context.on_event)(Event::Warning(line));
-        }
-        for line in answer.debug {
-            (context.on_event)(Event::Debug(line));
-        }
-        match answer::result(answer.value).map_err(|what| contract(name, what))? {
-            Ok(value) => Ok(value),
-            Err(error) => {
-                let mut error = error
-                    .ok_or_else(|| "an error without its value".to_string())
-                    .and_then(answer::error)
-                    .map_err(|what| contract(name, what))?;
-                for denial in answer.denials {
-                    error.message = format!("{}; {denial}", error.message);
-                }
-                Err(error)
-            }
+        match self.commit(context, ty, target, lane, act.into()).await? {
+            Outcome::Done(state) => Ok(state),
+            Outcome::KeptFor(owner) => Err(OperationError::new(
+                ErrorCode::Internal,
+                format!("kept for `{owner}`, and not asked to be"),
+            )),
         }
     }
 
-    /// What became of an operation whose end is not known: one read, past the deadline if need be.
+    /// Commits an operation with others on its target, or alone where that is not known.
+    async fn commit(
+        &self,
+        context: &Context,
+        ty: &ResourceType,
+        target: Option<&str>,
+        lane: Lane,
+        operation: Operation,
+    ) -> Result<Outcome, OperationError> {
+        let functions = lifecycle(ty)?;
+        let lifecycle = || Lifecycle {
+            guest: Arc::clone(&self.guest),
+            functions: functions.clone(),
+        };
+        let Some(target) = target else {
+            let lifecycle = lifecycle();
+            return retry::until_done(context, |unsure| {
+                alone(&lifecycle, context, operation.act.clone(), unsure)
+            })
+            .await;
+        };
+        let key = Key {
+            token: ty.token.to_string(),
+            target: target.to_string(),
+            lane,
+        };
+        retry::until_done(context, |unsure| {
+            self.queues.commit(&key, lifecycle, context, operation.clone(), unsure)
+        })
+        .await
+    }
+
+    /// What became of an operation whose end is not known: a read, past the deadline if need be.
     async fn settled(
         &self,
         context: &Context,
         ty: &ResourceType,
+        target: Option<&str>,
         id: &str,
         last: Option<&PropertyMap>,
     ) -> Result<Option<Resource>, OperationError> {
-        let functions = lifecycle(ty)?;
         let last = match last {
             Some(outputs) => Some(Box::new(lower_state(ty, id, outputs)?)),
             None => None,
         };
-        let params = [self.config.clone(), Val::String(id.to_string()), Val::Option(last)];
         let context = Context {
             deadline: Instant::now() + SETTLE_TIME,
             cancel: CancellationToken::new(),
             on_event: Arc::clone(&context.on_event),
         };
-        let found = self.attempt(&context, &functions.read, "read", &params, false).await?;
-        self.found(ty, found)
-    }
-
-    fn found(&self, ty: &ResourceType, found: Option<Val>) -> Result<Option<Resource>, OperationError> {
-        let found = answer::payload(found)
-            .and_then(answer::option)
-            .map_err(|what| contract("read", what))?;
-        found.map(|state| self.resource(ty, "read", Some(state))).transpose()
+        let read = Act::Read(id.to_string(), last);
+        let found = self.carry_out(&context, ty, target, Lane::Settling, read).await?;
+        found.map(|state| self.resource(ty, "read", state)).transpose()
     }
 
     /// Takes the id out of a state.
     #[expect(clippy::unused_self, reason = "reads as what the tenant's component gave")]
-    fn resource(&self, ty: &ResourceType, name: &str, state: Option<Val>) -> Result<Resource, OperationError> {
-        let state = answer::payload(state).map_err(|what| contract(name, what))?;
+    fn resource(&self, ty: &ResourceType, name: &str, state: Val) -> Result<Resource, OperationError> {
         let mut outputs = convert::lift(&ty.state, state).map_err(|what| contract(name, what))?;
         match outputs.shift_remove("id") {
             Some(Value::String(id)) if !id.is_empty() => Ok(Resource { id, outputs }),
@@ -324,18 +330,30 @@ impl Tenant {
     }
 }
 
-/// Returns once an operation is cancelled and has had its time to end.
-async fn too_long_after_cancelling(context: &Context) {
-    context.cancel.cancelled().await;
-    tokio::time::sleep(CANCEL_TIME).await;
+/// One attempt outside of any queue.
+async fn alone(lifecycle: &Lifecycle, context: &Context, act: Act, unsure: bool) -> Result<Outcome, OperationError> {
+    let is_read = matches!(act, Act::Read(..));
+    let too_long_after_cancelling = async {
+        context.cancel.cancelled().await;
+        tokio::time::sleep(CANCEL_TIME).await;
+    };
+    let answer = tokio::select! {
+        answer = lifecycle.attempt(act, context.deadline) => answer,
+        () = too_long_after_cancelling => {
+            return Err(OperationError {
+                may_have_effect: !is_read,
+                ..OperationError::new(ErrorCode::Cancelled, "cancelled while there was no answer")
+            });
+        }
+    };
+    context.tell(answer.events, unsure);
+    answer.outcome
 }
 
-fn contract(function: &str, what: String) -> OperationError {
-    CallError::Contract {
-        function: function.to_string(),
-        what,
-    }
-    .into()
+/// What a create or an update gave, which always has a state.
+fn made(tenant: &Tenant, ty: &ResourceType, name: &str, state: Option<Val>) -> Result<Resource, OperationError> {
+    let state = answer::payload(state).map_err(|what| contract(name, what))?;
+    tenant.resource(ty, name, state)
 }
 
 fn lifecycle(ty: &ResourceType) -> Result<&LifecycleFunctions, CallError> {

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use backon::{BackoffBuilder, ExponentialBuilder};
+use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use tokio::time::{Instant, sleep_until};
 
 use crate::error::{ErrorCode, OperationError};
@@ -15,19 +15,35 @@ const FIRST_WAIT: Duration = Duration::from_millis(250);
 /// The longest wait: a minute's quota is back within a few of these.
 const LONGEST_WAIT: Duration = Duration::from_secs(16);
 
+/// How long to wait after each attempt that failed.
+#[derive(Debug)]
+pub struct Backoff(ExponentialBackoff);
+
+impl Backoff {
+    /// Before the first.
+    pub fn new() -> Self {
+        let waits = ExponentialBuilder::new()
+            .with_min_delay(FIRST_WAIT)
+            .with_max_delay(LONGEST_WAIT)
+            .with_factor(2.0)
+            .without_max_times()
+            .with_jitter();
+        Self(waits.build())
+    }
+
+    /// The next wait: not shorter than the service asks for.
+    pub fn next(&mut self, at_least: Duration) -> Duration {
+        self.0.next().unwrap_or(LONGEST_WAIT).max(at_least)
+    }
+}
+
 /// Runs an attempt until it succeeds or is not worth repeating. Each is told whether one before it may have had an effect,
 /// and so does the error.
 pub async fn until_done<T, F>(context: &Context, mut attempt: impl FnMut(bool) -> F) -> Result<T, OperationError>
 where
     F: Future<Output = Result<T, OperationError>>,
 {
-    let mut waits = ExponentialBuilder::new()
-        .with_min_delay(FIRST_WAIT)
-        .with_max_delay(LONGEST_WAIT)
-        .with_factor(2.0)
-        .without_max_times()
-        .with_jitter()
-        .build();
+    let mut backoff = Backoff::new();
     let mut may_have_effect = false;
     for number in 1_u32.. {
         if context.cancel.is_cancelled() {
@@ -52,7 +68,7 @@ where
                 ..error
             });
         };
-        let wait = waits.next().unwrap_or(LONGEST_WAIT).max(at_least);
+        let wait = backoff.next(at_least);
         let until = Instant::now() + wait;
         if until >= context.deadline {
             return Err(ended(

@@ -4,18 +4,18 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bindery_resource::{CheckFailure, Checked, Claims, Diff, Footprint, PropertyMap, PropertyPath, Urn, Value};
-use tokio::sync::Semaphore;
-use tokio::time::Instant;
-use wasmtime::component::{ComponentExportIndex, Val};
+use wasmtime::component::Val;
 
 use crate::answer::{self, Malformed, Record};
 use crate::call::Caller;
+use crate::commit::Lifecycle;
 use crate::component::{Component, ResourceType};
 use crate::convert;
 use crate::egress::{AllowedOrigin, Egress};
 use crate::error::{CallError, CheckError, ConfigureError};
+use crate::guest::Guest;
 use crate::limits::{Limits, MEMORY_CEILING};
-use crate::operation::lower_state;
+use crate::operation::{Key, lower_state};
 use crate::origin::Origin;
 use crate::queue::Queues;
 use crate::runtime::Runtime;
@@ -36,18 +36,15 @@ pub struct TenantOptions {
 /// A component under one configuration.
 #[derive(Debug)]
 pub struct Tenant {
-    pub(crate) caller: Caller,
-    pub(crate) component: Arc<Component>,
-    pub(crate) config: Val,
-    pub(crate) in_flight: Semaphore,
-    pub(crate) queues: Queues,
+    pub(crate) guest: Arc<Guest>,
+    pub(crate) queues: Queues<Key, Lifecycle>,
     origins: Vec<String>,
 }
 
 /// One run of an engine: from its first check to its end. Holds the claims of the resources that were checked.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub struct Run {
-    claims: Mutex<Claims>,
+    claims: Arc<Mutex<Claims>>,
 }
 
 /// Why a resource is deleted.
@@ -115,32 +112,26 @@ impl Tenant {
             let reason = format!("no TLS on this machine: {error}");
             ConfigureError::Failures(vec![CheckFailure::new(PropertyPath::default(), reason)])
         })?;
-        let mut tenant = Self {
-            in_flight: Semaphore::new(limits.calls_in_flight),
-            caller: Caller {
-                runtime: runtime.clone(),
-                tenant: name,
-                limits,
-                egress,
-            },
-            config: lowered.record,
-            queues: Queues::default(),
-            origins: Vec::new(),
-            component,
+        let caller = Caller {
+            runtime: runtime.clone(),
+            tenant: name,
+            limits,
+            egress,
         };
-        let params = [tenant.config.clone(), paths(&lowered.unknown)];
-        let configure = tenant.component.configure;
-        let value = tenant.pure(&configure, "configure", &params).await?;
+        let guest = Guest::new(caller, component, lowered.record);
+        let params = [guest.config.clone(), paths(&lowered.unknown)];
+        let configure = guest.component.configure;
+        let value = guest.pure(&configure, "configure", &params).await?;
         let contract = |what| malformed("configure", what);
         match answer::result(value).map_err(contract)? {
             Ok(origins) => {
                 let origins = answer::payload(origins).and_then(answer::list).map_err(contract)?;
-                tenant.origins = origins
-                    .into_iter()
-                    .map(answer::text)
-                    .collect::<Result<_, _>>()
-                    .map_err(contract)?;
-                Ok(tenant)
+                let origins = origins.into_iter().map(answer::text).collect::<Result<_, _>>();
+                Ok(Self {
+                    guest: Arc::new(guest),
+                    queues: Queues::new(),
+                    origins: origins.map_err(contract)?,
+                })
             }
             Err(failures) => Err(ConfigureError::Failures(
                 answer::payload(failures).and_then(answer::failures).map_err(contract)?,
@@ -150,12 +141,12 @@ impl Tenant {
 
     /// The component.
     pub fn component(&self) -> &Component {
-        &self.component
+        &self.guest.component
     }
 
     /// The origins that the provider will call under this configuration, and that are not allowed: to say so early.
     pub fn denied_origins(&self) -> Vec<&str> {
-        let is_denied = |text: &&str| !Origin::parse(text).is_ok_and(|origin| self.caller.egress.allows(&origin));
+        let is_denied = |text: &&str| !Origin::parse(text).is_ok_and(|origin| self.guest.caller.egress.allows(&origin));
         self.origins.iter().map(String::as_str).filter(is_denied).collect()
     }
 
@@ -231,8 +222,13 @@ impl Tenant {
         let ty = self.resource_type(token)?;
         let state = lower_state(ty, id, old)?;
         let new = convert::lower(&ty.args, inputs).map_err(CallError::Properties)?;
-        let params = [self.config.clone(), state.clone(), new.record, paths(&new.unknown)];
-        let value = self.pure(&ty.plan.diff, "diff", &params).await?;
+        let params = [
+            self.guest.config.clone(),
+            state.clone(),
+            new.record,
+            paths(&new.unknown),
+        ];
+        let value = self.guest.pure(&ty.plan.diff, "diff", &params).await?;
         let changes = taken("diff", value)?.and_then(answer::list);
         let changes = changes.and_then(|changes| changes.into_iter().map(answer::change).collect());
         let mut diff = Diff {
@@ -268,7 +264,8 @@ impl Tenant {
     }
 
     pub(crate) fn resource_type(&self, token: &str) -> Result<&ResourceType, CallError> {
-        self.component
+        self.guest
+            .component
             .resource_type(token)
             .ok_or_else(|| CallError::UnknownType(token.to_string()))
     }
@@ -289,8 +286,8 @@ impl Tenant {
 
     /// What an existing resource occupies.
     pub(crate) async fn footprint_of(&self, ty: &ResourceType, state: &Val) -> Result<Footprint, CallError> {
-        let params = [self.config.clone(), state.clone()];
-        let value = self.pure(&ty.plan.footprint_of, "footprint-of", &params).await?;
+        let params = [self.guest.config.clone(), state.clone()];
+        let value = self.guest.pure(&ty.plan.footprint_of, "footprint-of", &params).await?;
         taken("footprint-of", value)?
             .and_then(answer::footprint)
             .map_err(|what| malformed("footprint-of", what))
@@ -298,8 +295,8 @@ impl Tenant {
 
     async fn checked(&self, ty: &ResourceType, inputs: &PropertyMap) -> Result<Checked, CheckError> {
         let args = convert::lower(&ty.args, inputs).map_err(CheckError::Failures)?;
-        let params = [self.config.clone(), args.record, paths(&args.unknown)];
-        let value = self.pure(&ty.plan.check, "check", &params).await?;
+        let params = [self.guest.config.clone(), args.record, paths(&args.unknown)];
+        let value = self.guest.pure(&ty.plan.check, "check", &params).await?;
         let contract = |what| CheckError::Call(malformed("check", what));
         match answer::result(value).map_err(contract)? {
             Ok(checked) => {
@@ -311,20 +308,6 @@ impl Tenant {
                 Err(CheckError::Failures(failures))
             }
         }
-    }
-
-    /// Calls a function that touches nothing.
-    async fn pure(&self, function: &ComponentExportIndex, name: &str, params: &[Val]) -> Result<Val, CallError> {
-        let _call = self.in_flight.acquire().await.map_err(|error| CallError::Trap {
-            function: name.to_string(),
-            reason: error.to_string(),
-        })?;
-        let deadline = Instant::now() + self.caller.limits.wall_time;
-        Ok(self
-            .caller
-            .call(&self.component, function, name, params, deadline)
-            .await?
-            .value)
     }
 }
 

@@ -1,6 +1,8 @@
 //! A provider that does what its input says, and what a provider should not do.
 #![cfg(target_family = "wasm")]
 
+mod job;
+
 wit_bindgen::generate!({ path: "wit", world: "provider", generate_all });
 
 use std::hint::black_box;
