@@ -15,6 +15,7 @@ test-rules:
 # What CI checks, the tests aside.
 lint:
     cargo fmt --all --check
+    cargo fmt --check --manifest-path fuzz/Cargo.toml
     cargo clippy --workspace --all-targets -- -D warnings
 
 # Records anew what the binary prints: in the goldens, the docs and the README. Look at the difference before it is kept.
@@ -25,9 +26,17 @@ bless:
 engine:
     tests/engine/build
 
-# Whole programs under the real engine.
+# Whole programs under the real engine, and both engines at once under every fault.
 test-engine: engine
-    cargo test --workspace --test engine -- --ignored
+    cargo test --workspace --test engine --test faults -- --ignored
+
+# Many processes of both engines on the same targets under every fault, for so long.
+soak seconds="3600": engine
+    SOAK_SECONDS={{seconds}} cargo test --workspace --test faults -- --include-ignored --nocapture
+
+# Every fuzz target for so long. What is found stays in fuzz/found and fuzz/artifacts.
+fuzz seconds="300":
+    fuzz/run {{seconds}}
 
 # How planning and applying grow from 10 to 10,000 resources.
 bench:

@@ -6,6 +6,8 @@
     reason = "a test that cannot be set up fails"
 )]
 
+pub mod engine;
+
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;

@@ -16,7 +16,7 @@ use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode, header};
 use hyper_util::rt::TokioIo;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -76,12 +76,40 @@ pub(crate) struct Held {
     pub(crate) settings: Settings,
     pub(crate) requests: Vec<RequestRecord>,
     draw: Draw,
+    watcher: Option<Watcher>,
     /// How many requests came since the settings were last changed.
     arrived: u64,
     is_holding: bool,
 }
 
+/// What is told of a target's policy.
+type OnWrite = dyn Fn(&str, &Map<String, Value>) + Send + Sync;
+
+/// Sees every policy that is written.
+struct Watcher(Box<OnWrite>);
+
+impl std::fmt::Debug for Watcher {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Watcher")
+    }
+}
+
 impl Held {
+    /// Answers a request, and shows a policy that it wrote.
+    fn answer(&mut self, route: &Route, query: &str, body: &[u8]) -> Answer {
+        let answer = self.policies.answer(&self.settings, route, query, body);
+        if route.verb == Verb::Set && answer.status == 200 {
+            self.show(&route.target);
+        }
+        answer
+    }
+
+    fn show(&self, target: &str) {
+        if let Some(Watcher(watcher)) = &self.watcher {
+            watcher(target, &self.policies.get(target));
+        }
+    }
+
     pub(crate) fn set(&mut self, settings: Settings) {
         self.draw = Draw::new(settings.faults.seed);
         self.settings = settings;
@@ -129,6 +157,7 @@ impl Emulator {
         let world = Arc::new(World {
             held: Mutex::new(Held {
                 draw: Draw::new(options.settings.faults.seed),
+                watcher: None,
                 policies,
                 settings: options.settings,
                 requests: Vec::new(),
@@ -161,6 +190,20 @@ impl Emulator {
     pub fn put_policy(&self, target: &str, policy: Value) {
         let policy = policy.as_object().cloned().unwrap_or_default();
         self.world.held().policies.put(target, policy);
+    }
+
+    /// Changes a policy in one step as somebody else would.
+    pub fn change_policy(&self, target: &str, change: impl FnOnce(&mut Map<String, Value>)) {
+        let mut held = self.world.held();
+        let mut policy = held.policies.get(target);
+        change(&mut policy);
+        held.policies.put(target, policy);
+        held.show(target);
+    }
+
+    /// Shows every policy that is written from now on, with its target. The emulator waits for it.
+    pub fn watch(&self, watcher: impl Fn(&str, &Map<String, Value>) + Send + Sync + 'static) {
+        self.world.held().watcher = Some(Watcher(Box::new(watcher)));
     }
 
     /// Changes how the services behave.
@@ -263,8 +306,7 @@ async fn handle(world: Arc<World>, request: Request<Incoming>) -> io::Result<Res
     let mut held = world.held();
     let fault = held.draw.fault(&held.settings.faults, route.verb == Verb::Set);
     let answer = if fault.is_none_or(Fault::is_after) {
-        let Held { policies, settings, .. } = &mut *held;
-        let answer = policies.answer(settings, &route, query, &body);
+        let answer = held.answer(&route, query, &body);
         if route.verb == Verb::Set && answer.status == 200 {
             world.keep(&held)?;
         }
@@ -282,8 +324,7 @@ async fn handle(world: Arc<World>, request: Request<Incoming>) -> io::Result<Res
 fn hold_back(world: &World, hold: Hold, route: &Route, query: &str, body: &[u8]) -> io::Result<()> {
     let mut held = world.held();
     if hold.done {
-        let Held { policies, settings, .. } = &mut *held;
-        policies.answer(settings, route, query, body);
+        held.answer(route, query, body);
         world.keep(&held)?;
     }
     held.is_holding = true;

@@ -1,6 +1,6 @@
 //! A state of the embedded engine goes on under Pulumi.
 
-use std::path::Path;
+use bindery_tests::engine::program;
 
 use crate::harness::*;
 
@@ -18,8 +18,7 @@ fn an_exported_state_is_taken_and_nothing_changes() {
         )
         + job;
     let stack = Stack::yaml(&resources);
-    let bindery = Path::new(env!("CARGO_BIN_EXE_pulumi-resource-bindery")).with_file_name("bindery");
-    assert!(bindery.exists(), "the other binary is missing: cargo build --workspace");
+    let bindery = program("bindery");
     let bindery = bindery.to_str().unwrap();
     // The very same file is a stack file of the embedded engine.
     let mut up = stack.command(bindery, &["up", "Pulumi.yaml", "--yes", "--stack", "dev"]);
