@@ -23,23 +23,26 @@ pub const CONDITIONS_PER_GRANT: usize = 20;
 /// Which limit granting a role to `granted` goes over, in a sentence; none where it is within all. A policy that is over one
 /// already may shrink, and stay.
 pub fn exceeded(before: &Policy, after: &Policy, key: &BindingKey, granted: &[Identity]) -> Option<String> {
-    let (old, new) = (Counts::of(before), Counts::of(after));
-    if new.principals > PRINCIPALS.max(old.principals) {
+    // What was before is looked at only where something is over: most policies are far below.
+    let new = Counts::of(after);
+    if new.principals > PRINCIPALS && new.principals > Counts::of(before).principals {
         return Some(format!(
             "the policy would name {} identities; the service's limit is {PRINCIPALS} (grant the role to a group instead)",
             new.principals
         ));
     }
-    if new.groups_and_domains > GROUPS_AND_DOMAINS.max(old.groups_and_domains) {
+    if new.groups_and_domains > GROUPS_AND_DOMAINS && new.groups_and_domains > Counts::of(before).groups_and_domains {
         return Some(format!(
             "the policy would name {} groups and domains; the service's limit is {GROUPS_AND_DOMAINS}",
             new.groups_and_domains
         ));
     }
-    let (old, new) = (conditions(before, key, granted), conditions(after, key, granted));
-    new.into_iter().find_map(|(member, count)| {
-        let is_over = count > CONDITIONS_PER_GRANT.max(old.get(&member).copied().unwrap_or_default());
-        is_over.then(|| {
+    let mut over = conditions(after, key, granted)
+        .into_iter()
+        .filter(|(_, count)| *count > CONDITIONS_PER_GRANT);
+    over.find_map(|(member, count)| {
+        let before = conditions(before, key, granted).remove(&member).unwrap_or_default();
+        (count > before).then(|| {
             format!(
                 "`{member}` would have `{}` under {count} different conditions; the service's limit is {CONDITIONS_PER_GRANT}",
                 key.role

@@ -4,18 +4,15 @@
     clippy::unwrap_used,
     clippy::panic,
     clippy::indexing_slicing,
+    dead_code,
     reason = "a measurement that cannot be made is none"
 )]
 
-use std::fmt::Write as _;
-use std::fs;
-use std::path::Path;
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+mod harness;
 
-use bindery_emulator::{Emulator, Options};
-use tempfile::TempDir;
-use wait4::Wait4;
+use std::time::Duration;
+
+use harness::{Bench, Measured};
 
 /// How many resources.
 const SIZES: [usize; 4] = [10, 100, 1_000, 10_000];
@@ -41,78 +38,16 @@ const RUNS: usize = 5;
 /// How much more 10,000 resources may take than 1,000.
 const MOST: f64 = 12.0;
 
-#[derive(Clone, Copy)]
-struct Measured {
-    time: Duration,
-    bytes: u64,
-}
-
-impl Measured {
-    fn min(self, other: Self) -> Self {
-        Self {
-            time: self.time.min(other.time),
-            bytes: self.bytes.min(other.bytes),
-        }
-    }
-}
-
-fn stack(resources: usize) -> String {
-    let mut text = "name: bench\nruntime: yaml\nconfig:\n  bindery:project: home\nresources:\n".to_string();
-    for number in 0..resources {
-        let bucket = number / GRANTS_PER_TARGET;
-        writeln!(
-            text,
-            "  grant-{number}:\n    type: bindery:compute/v1:BackendBucketIamMember\n    properties: \
-             {{name: bucket-{bucket}, role: roles/r{}, member: 'user:u{number}@example.com'}}",
-            number % 3
-        )
-        .unwrap();
-    }
-    text
-}
-
-fn measure(command: &str, file: &Path, origin: &str) -> Measured {
-    let mut bindery = Command::new(env!("CARGO_BIN_EXE_bindery"));
-    bindery.env_clear().env(
-        "BINDERY_CACHE_DIR",
-        concat!(env!("CARGO_TARGET_TMPDIR"), "/bench-cache"),
-    );
-    bindery
-        .arg(command)
-        .arg(file)
-        .arg(format!("--endpoint=compute={origin}"));
-    if command != "preview" {
-        bindery.arg("--yes");
-    }
-    let started = Instant::now();
-    let child = bindery.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    let ended = child.wait4().unwrap();
-    assert!(ended.status.success(), "{command}");
-    Measured {
-        time: started.elapsed(),
-        bytes: ended.rusage.maxrss,
-    }
-}
-
 fn main() {
-    let runtime = tokio::runtime::Runtime::new().unwrap();
     let mut table: Vec<[Measured; COMMANDS.len()]> = Vec::new();
     for size in SIZES {
-        let emulator = runtime.block_on(Emulator::start(Options::default())).unwrap();
-        let folder = TempDir::new().unwrap();
-        let file = folder.path().join("stack.yaml");
-        fs::write(&file, stack(size)).unwrap();
-        if table.is_empty() {
-            // What is compiled once for all is no part of it.
-            measure("preview", &file, &emulator.origin());
-        }
+        let bench = Bench::new(Duration::ZERO);
+        bench.warm_up();
+        let file = bench.stack("bench", size, GRANTS_PER_TARGET);
         table.push(COMMANDS.map(|(command, name)| {
-            let measured = measure(command, &file, &emulator.origin());
-            // What can be done again is: the best of some runs says most of the program and least of the machine.
+            let measured = bench.run(command, &file, &[]);
             let again = if CHANGING.contains(&name) { 0 } else { RUNS - 1 };
-            (0..again).fold(measured, |best, _| {
-                best.min(measure(command, &file, &emulator.origin()))
-            })
+            (0..again).fold(measured, |best, _| best.min(bench.run(command, &file, &[])))
         }));
     }
     let heads: Vec<String> = SIZES.iter().map(|size| format!(" {size:>8} |")).collect();

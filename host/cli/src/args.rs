@@ -229,7 +229,7 @@ pub struct Run {
     /// Do not ask before anything is changed.
     #[arg(long, short, env = "BINDERY_YES", value_parser = BoolishValueParser::new())]
     pub yes: bool,
-    /// How many resources are worked on at the same time. [stack file: bindery.parallel] [default: 16]
+    /// How many resources are worked on at the same time. [stack file: bindery.parallel] [default: 256]
     #[arg(long, short, env = "BINDERY_PARALLEL", value_parser = clap::value_parser!(u16).range(i64::from(*PARALLEL.start())..=i64::from(*PARALLEL.end())))]
     pub parallel: Option<u16>,
 }

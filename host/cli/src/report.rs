@@ -1,6 +1,6 @@
 //! What a command tells: a person as it happens, or a program in one document at the end.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -55,6 +55,8 @@ struct Told {
     /// Where the resources are in the document, by URN and whether they are removed.
     places: BTreeMap<(String, bool), usize>,
     begun: BTreeMap<(Urn, bool), Instant>,
+    /// What was waited for by several operations at once.
+    waits: BTreeSet<Duration>,
     /// Why the answer did not reach its reader.
     unwritten: Option<io::Error>,
     /// The document was printed.
@@ -98,6 +100,7 @@ impl Report {
                 counts: BTreeMap::new(),
                 places: BTreeMap::new(),
                 begun: BTreeMap::new(),
+                waits: BTreeSet::new(),
                 unwritten: None,
                 is_over: false,
             }),
@@ -315,14 +318,28 @@ impl Report {
     /// Tells what happens while an operation on a resource runs.
     pub fn on_event(&self, urn: &Urn, event: &Event) {
         match event {
-            Event::Waiting { attempt, wait, reason } => {
+            Event::Waiting {
+                attempt,
+                wait,
+                reason,
+                together,
+            } => {
                 let text = format!(
                     "attempt {attempt} failed, next in {:.1} s: {reason}",
                     wait.as_secs_f64()
                 );
                 match self.0.listener {
                     _ if self.0.display.is_drawn() => self.0.display.say(urn, &text),
-                    Listener::Person => err(&format!("   {}: {text}", urn.name())),
+                    // Those that wait together, for just as long, are told of once.
+                    Listener::Person if *together == 1 || self.told().waits.insert(*wait) => {
+                        let others = match together - 1 {
+                            0 => String::new(),
+                            1 => " and 1 other".to_string(),
+                            others => format!(" and {others} others"),
+                        };
+                        err(&format!("   {}{others}: {text}", urn.name()));
+                    }
+                    Listener::Person => {}
                     Listener::QuietPerson | Listener::Program => {}
                 }
             }

@@ -18,9 +18,9 @@ use crate::store::Paths;
 /// The stack that is meant where nothing names one.
 const STACK: &str = "dev";
 
-/// How many operations run at the same time where nothing says it: enough to hide a service's latency, and far below its
-/// quota.
-const PARALLEL: u16 = 16;
+/// How many operations run at the same time where nothing says it: as many as are committed together. Of their requests
+/// fewer are under way at once: that is the provider's limit.
+const PARALLEL: u16 = 256;
 
 /// How long one operation may take where nothing says it: a service that is down for a minute is waited for.
 const TIMEOUT: Duration = Duration::from_secs(120);

@@ -55,6 +55,8 @@ pub enum Event {
         wait: Duration,
         /// Why it failed.
         reason: String,
+        /// How many operations failed and wait together, this one among them.
+        together: usize,
     },
     /// The provider says something that a person should know.
     Warning(String),

@@ -9,31 +9,50 @@ use tokio::time::{Instant, sleep_until};
 use crate::error::{ErrorCode, OperationError};
 use crate::operation::{Context, Event};
 
-/// The first wait. A conflict is over as soon as the other write is.
+/// The first wait for a service to be well again.
 const FIRST_WAIT: Duration = Duration::from_millis(250);
 
 /// The longest wait: a minute's quota is back within a few of these.
 const LONGEST_WAIT: Duration = Duration::from_secs(16);
 
+/// The same for a conflict, which is over as soon as the other write is: that takes two requests. Who waits for long would
+/// only come too late again and again.
+const FIRST_CONFLICT_WAIT: Duration = Duration::from_millis(50);
+const LONGEST_CONFLICT_WAIT: Duration = Duration::from_secs(2);
+
 /// How long to wait after each attempt that failed.
 #[derive(Debug)]
-pub struct Backoff(ExponentialBackoff);
+pub struct Backoff {
+    conflicts: ExponentialBackoff,
+    others: ExponentialBackoff,
+}
 
 impl Backoff {
     /// Before the first.
     pub fn new() -> Self {
-        let waits = ExponentialBuilder::new()
-            .with_min_delay(FIRST_WAIT)
-            .with_max_delay(LONGEST_WAIT)
-            .with_factor(2.0)
-            .without_max_times()
-            .with_jitter();
-        Self(waits.build())
+        let waits = |first, longest| {
+            ExponentialBuilder::new()
+                .with_min_delay(first)
+                .with_max_delay(longest)
+                .with_factor(2.0)
+                .without_max_times()
+                .with_jitter()
+                .build()
+        };
+        Self {
+            conflicts: waits(FIRST_CONFLICT_WAIT, LONGEST_CONFLICT_WAIT),
+            others: waits(FIRST_WAIT, LONGEST_WAIT),
+        }
     }
 
-    /// The next wait: not shorter than the service asks for.
-    pub fn next(&mut self, at_least: Duration) -> Duration {
-        self.0.next().unwrap_or(LONGEST_WAIT).max(at_least)
+    /// The wait after this error: not shorter than the service asks for. None where the attempt is not worth repeating.
+    pub fn after(&mut self, error: &OperationError) -> Option<Duration> {
+        let at_least = error.retry_after?;
+        let waits = match error.code {
+            ErrorCode::Conflict => &mut self.conflicts,
+            _ => &mut self.others,
+        };
+        Some(waits.next().unwrap_or(LONGEST_WAIT).max(at_least))
     }
 }
 
@@ -62,13 +81,12 @@ where
             Err(error) => error,
         };
         may_have_effect |= error.may_have_effect;
-        let Some(at_least) = error.retry_after else {
+        let Some(wait) = backoff.after(&error) else {
             return Err(OperationError {
                 may_have_effect,
                 ..error
             });
         };
-        let wait = backoff.next(at_least);
         let until = Instant::now() + wait;
         if until >= context.deadline {
             return Err(ended(
@@ -82,6 +100,7 @@ where
             attempt: number,
             wait,
             reason: error.message.clone(),
+            together: 1,
         });
         tokio::select! {
             () = sleep_until(until) => {}
@@ -182,6 +201,22 @@ mod tests {
         .await
         .unwrap();
         assert!(started.elapsed() >= Duration::from_secs(90));
+    }
+
+    #[test]
+    fn a_conflict_is_waited_for_less_than_a_service_that_is_down() {
+        let mut backoff = Backoff::new();
+        let conflict = || OperationError {
+            code: ErrorCode::Conflict,
+            ..failing(Some(0), false)
+        };
+        let mut conflicts = (0..20).map(|_| backoff.after(&conflict()).unwrap()).collect::<Vec<_>>();
+        assert!(conflicts.remove(0) <= FIRST_CONFLICT_WAIT * 2);
+        assert!(conflicts.iter().all(|wait| *wait <= LONGEST_CONFLICT_WAIT * 2));
+        // Each kind has its own count.
+        let other = backoff.after(&failing(Some(0), false)).unwrap();
+        assert!((FIRST_WAIT..=FIRST_WAIT * 2).contains(&other));
+        assert_eq!(backoff.after(&failing(None, false)), None);
     }
 
     #[tokio::test(start_paused = true)]
