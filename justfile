@@ -38,8 +38,10 @@ soak seconds="3600": engine
 fuzz seconds="300":
     fuzz/run {{seconds}}
 
-# How planning and applying grow from 10 to 10,000 resources.
+# What committing together is worth, how a stack grows from 10 to 10,000 resources, and what the parts of a commit take: the
+# tables of docs/performance.md.
 bench:
+    cargo bench -p bindery-policy --bench policy
     cargo bench -p bindery
 
 # The whole of CI.

@@ -14,3 +14,4 @@ mod harness;
 mod lifecycle;
 mod malformed;
 mod secrets;
+mod together;
