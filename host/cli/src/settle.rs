@@ -114,9 +114,13 @@ async fn read(
     resource: &ResourceState,
 ) -> Result<Option<ResourceState>, String> {
     let context = session.context(report.listener(&resource.urn));
-    let last = (kind != OperationType::Creating).then_some(&resource.outputs);
-    let token = resource.urn.token();
-    let found = session.tenant.read(&context, token, &resource.id, last).await;
+    let (tenant, token, id) = (&session.tenant, resource.urn.token(), &resource.id);
+    let found = match kind {
+        OperationType::Creating => tenant.find(&context, token, id, &resource.inputs).await,
+        OperationType::Updating | OperationType::Deleting => {
+            tenant.read(&context, token, id, Some(&resource.outputs)).await
+        }
+    };
     let found = found.map_err(|error| error.to_string())?;
     Ok(found.map(|found| ResourceState {
         id: found.id,

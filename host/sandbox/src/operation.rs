@@ -169,7 +169,42 @@ impl Tenant {
             state = Some(Box::new(last));
         }
         let read = Act::Read(id.to_string(), state);
-        let found = self.carry_out(context, ty, target.as_deref(), Lane::Reads, read).await;
+        self.look(context, ty, target.as_deref(), Lane::Reads, read).await
+    }
+
+    /// The resource that checked inputs make, under the id that they give it; none where it is not there.
+    ///
+    /// # Errors
+    /// When that could not be found out.
+    pub async fn find(
+        &self,
+        context: &Context,
+        token: &str,
+        id: &str,
+        inputs: &PropertyMap,
+    ) -> Result<Option<Resource>, OperationError> {
+        let ty = self.resource_type(token)?;
+        // Inputs that are no longer accepted were made under another configuration: the id says enough.
+        let footprint = self.occupied_by(ty, inputs).await.unwrap_or_default().0;
+        let footprint = footprint.filter(|_| {
+            ty.lifecycle
+                .as_ref()
+                .is_some_and(|functions| functions.commit.is_some())
+        });
+        let target = footprint.map(|footprint| footprint.target);
+        let read = Act::Read(id.to_string(), None);
+        self.look(context, ty, target.as_deref(), Lane::Reads, read).await
+    }
+
+    async fn look(
+        &self,
+        context: &Context,
+        ty: &ResourceType,
+        target: Option<&str>,
+        lane: Lane,
+        read: Act,
+    ) -> Result<Option<Resource>, OperationError> {
+        let found = self.carry_out(context, ty, target, lane, read).await;
         let found = found.map_err(|error| OperationError {
             may_have_effect: false,
             ..error
@@ -317,8 +352,7 @@ impl Tenant {
             on_event: Arc::clone(&context.on_event),
         };
         let read = Act::Read(id.to_string(), last);
-        let found = self.carry_out(&context, ty, target, Lane::Settling, read).await?;
-        found.map(|state| self.resource(ty, "read", state)).transpose()
+        self.look(&context, ty, target, Lane::Settling, read).await
     }
 
     /// Takes the id out of a state.

@@ -220,8 +220,12 @@ fn killed_in_the_midst_of_a_commit_of_many() {
         up.kill().unwrap();
         up.wait().unwrap();
         bench.emulator.set(Settings::default());
+        bench.emulator.take_requests();
         let up = bench.up();
         assert_eq!(up.code, Some(0), "{when}: {}\n{}", up.out, up.err);
+        let requests = bench.emulator.take_requests().len();
+        // What became of each is found out together, and what is missing is made together.
+        assert!(requests <= 30, "{when}: {requests} requests");
         let mut members = bench.members(BUCKET, &format!("roles/r{role}"));
         members.sort_unstable();
         members.dedup();
