@@ -143,6 +143,58 @@ async fn an_identity_that_the_service_refuses_fails_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_refusal_is_known_to_have_done_nothing_whatever_failed_before() {
+    let (tenant, emulator) = emulated(json!({})).await;
+    let tenant = Arc::new(tenant);
+    emulator.set(Settings {
+        missing_identities: ["user:gone@example.com".to_string()].into(),
+        faults: Faults {
+            seed: 3,
+            writes_only: true,
+            unavailable_before: 0.7,
+            ..Faults::default()
+        },
+        ..Settings::default()
+    });
+    let (context, events) = context(60);
+    let inputs = member("user:gone@example.com");
+    let error = tenant.create(&context, BUCKET, &inputs).await.unwrap_err();
+    assert!(!events.lock().unwrap().is_empty(), "it was tried more than once");
+    assert_eq!(
+        (error.code, error.may_have_effect),
+        (ErrorCode::InvalidArgument, false),
+        "{error}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn conditions_in_their_thousands_cost_no_more_than_a_call_may_take() {
+    let (tenant, emulator) = emulated(json!({})).await;
+    let tenant = Arc::new(tenant);
+    let bindings: Vec<Json> = (0..1_200)
+        .map(|number| {
+            let expression = format!("{} && resource.name == \"{number}\"", "true && ".repeat(100) + "true");
+            json!({
+                "role": "roles/x.viewer", "members": [format!("user:there{number}@example.com")],
+                "condition": {"title": format!("condition {number}"), "expression": expression},
+            })
+        })
+        .collect();
+    emulator.put_policy(TARGET, json!({"bindings": bindings}));
+    emulator.set(Settings {
+        faults: Faults {
+            latency_ms: 50,
+            ..Faults::default()
+        },
+        ..Settings::default()
+    });
+    let made = create_members(&tenant, &members("user", 256)).await;
+    assert!(made.iter().all(|(made, _)| made.is_ok()));
+    // Out of its CPU time it would be halved, and read again and again.
+    assert!(emulator.take_requests().len() <= 12);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_no_longer_fits_into_a_policy_fails_alone_and_is_never_sent() {
     for (kind, limit, said) in [("user", 1_500, "1501 identities"), ("group", 250, "251 groups")] {
         let (tenant, emulator) = emulated(json!({})).await;

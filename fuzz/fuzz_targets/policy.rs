@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 /// A policy's content: no bindings are as good as an empty list of them.
 fn content(policy: &Policy) -> Map<String, Value> {
-    let mut content = policy.document().clone();
+    let mut content = policy.document();
     if content
         .get("bindings")
         .is_none_or(|bindings| bindings.is_null() || *bindings == json!([]))

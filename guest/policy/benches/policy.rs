@@ -56,7 +56,10 @@ fn read(bencher: Bencher<'_, '_>) {
 
 #[divan::bench(args = [1, 16, 256])]
 fn grant(bencher: Bencher<'_, '_>, operations: usize) {
-    let policy = Policy::parse(&answer()).unwrap();
+    grant_to(bencher, &Policy::parse(&answer()).unwrap(), operations);
+}
+
+fn grant_to(bencher: Bencher<'_, '_>, policy: &Policy, operations: usize) {
     let config = config();
     bencher.with_inputs(|| policy.clone()).bench_values(|mut policy| {
         for number in 0..operations {
@@ -65,6 +68,20 @@ fn grant(bencher: Bencher<'_, '_>, operations: usize) {
         }
         policy
     });
+}
+
+/// Bindings of one role, each with a condition of its own.
+#[divan::bench(args = [1, 16, 256])]
+fn grant_among_conditions(bencher: Bencher<'_, '_>, operations: usize) {
+    let bindings: Vec<_> = (0..1_200)
+        .map(|number| {
+            let expression = format!("resource.name == \"{number}\" && {}", "true && ".repeat(100) + "true");
+            let condition = json!({"title": format!("condition {number}"), "expression": expression});
+            json!({"role": "roles/r0", "members": [format!("user:there-{number}@example.com")], "condition": condition})
+        })
+        .collect();
+    let answer = json!({"version": 3, "etag": "BwYAAAAAAAA=", "bindings": bindings}).to_string();
+    grant_to(bencher, &Policy::parse(&answer).unwrap(), operations);
 }
 
 #[divan::bench]

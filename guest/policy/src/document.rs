@@ -4,11 +4,14 @@
 use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::string::{String, ToString};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
 use serde_json::{Map, Value, json};
 
+use crate::binding::Binding;
+pub use crate::binding::BindingKey;
 use crate::condition::{Condition, ConditionDigest};
 use crate::identity::{self, Identity};
 use crate::role::{HASHED_CONDITION, Role};
@@ -19,7 +22,12 @@ const VERSION: u8 = 3;
 /// A policy document. Its bindings are known to be well formed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Policy {
+    /// Everything but the bindings, which have their place here.
     document: Map<String, Value>,
+    /// Shared between copies: most of them never change.
+    bindings: Vec<Arc<Binding>>,
+    /// Whether the document has a list of bindings, if an empty one.
+    has_list: bool,
     /// Whether the service leaves the audit configuration alone when a policy without one is set.
     keeps_audit: bool,
 }
@@ -54,60 +62,25 @@ impl fmt::Display for PolicyError {
     }
 }
 
-/// Which binding of a policy: one per role and condition.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BindingKey {
-    /// The role.
-    pub role: Role,
-    /// The digest of its condition, where it has one.
-    pub condition: Option<ConditionDigest>,
-}
-
-impl BindingKey {
-    fn is(&self, binding: &Value) -> bool {
-        binding.get("role").and_then(Value::as_str) == Some(self.role.as_str())
-            && self.condition == condition_of(binding).map(|condition| condition.digest())
-    }
-}
-
-/// The condition of a binding, where it has one.
-fn condition_of(binding: &Value) -> Option<Condition> {
-    let condition = binding.get("condition")?.as_object()?;
-    let text = |key| condition.get(key).and_then(Value::as_str).map(String::from);
-    Some(Condition {
-        expression: text("expression").unwrap_or_default(),
-        title: text("title").unwrap_or_default(),
-        description: text("description"),
-    })
-}
-
-fn members_of(binding: &Value) -> impl Iterator<Item = &str> {
-    binding
-        .get("members")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
-}
-
 impl Policy {
     /// Reads a service's answer.
     pub fn parse(answer: &str) -> Result<Self, PolicyError> {
-        let Ok(Value::Object(document)) = serde_json::from_str(answer) else {
+        let Ok(Value::Object(mut document)) = serde_json::from_str(answer) else {
             return Err(PolicyError::NotAPolicy);
         };
-        let bindings = match document.get("bindings") {
-            None | Some(Value::Null) => &Vec::new(),
-            Some(Value::Array(bindings)) => bindings,
+        let (list, has_list) = match document.get_mut("bindings") {
+            None | Some(Value::Null) => (Vec::new(), false),
+            Some(Value::Array(list)) => (core::mem::take(list), true),
             Some(_) => return Err(PolicyError::Malformed("`bindings` is not a list".to_string())),
         };
-        for (index, binding) in bindings.iter().enumerate() {
-            check_binding(binding).map_err(|what| PolicyError::Malformed(format!("`bindings[{index}]{what}")))?;
-            if let Some(role) = binding.get("role").and_then(Value::as_str)
-                && role.contains(HASHED_CONDITION)
-            {
-                return Err(PolicyError::HashedCondition(role.to_string()));
+        let mut bindings = Vec::with_capacity(list.len());
+        for (index, binding) in list.into_iter().enumerate() {
+            let binding =
+                Binding::parse(binding).map_err(|what| PolicyError::Malformed(format!("`bindings[{index}]{what}")))?;
+            if binding.role().contains(HASHED_CONDITION) {
+                return Err(PolicyError::HashedCondition(binding.role().to_string()));
             }
+            bindings.push(Arc::new(binding));
         }
         if document
             .get("etag")
@@ -117,6 +90,8 @@ impl Policy {
         }
         Ok(Self {
             document,
+            bindings,
+            has_list,
             keeps_audit: false,
         })
     }
@@ -141,47 +116,53 @@ impl Policy {
         if self.etag().is_none() {
             return Err(PolicyError::NoEtag);
         }
-        let mut policy = self.document.clone();
+        let mut policy = self.document();
         policy.insert("version".to_string(), json!(VERSION));
         Ok(json!({ "policy": policy }).to_string())
     }
 
     /// The document itself.
-    pub fn document(&self) -> &Map<String, Value> {
-        &self.document
+    pub fn document(&self) -> Map<String, Value> {
+        let mut document = self.document.clone();
+        if self.has_list {
+            let bindings = self.bindings.iter().map(|binding| binding.value().clone());
+            document.insert("bindings".to_string(), Value::Array(bindings.collect()));
+        }
+        document
+    }
+
+    /// What the document says beside its bindings.
+    pub(crate) fn beside_bindings(&self, name: &str) -> Option<&Value> {
+        self.document.get(name)
     }
 
     /// Every binding.
-    pub(crate) fn bindings(&self) -> &[Value] {
-        self.document
-            .get("bindings")
-            .and_then(Value::as_array)
-            .map_or(&[], Vec::as_slice)
+    pub(crate) fn bindings(&self) -> impl Iterator<Item = &Binding> {
+        self.bindings.iter().map(Arc::as_ref)
     }
 
-    /// Edits the list of bindings, in the place where it stands in the document.
-    fn edit<R>(&mut self, change: impl FnOnce(&mut Vec<Value>) -> R) -> R {
-        let mut bindings = match self.document.get_mut("bindings") {
-            Some(Value::Array(bindings)) => core::mem::take(bindings),
-            _ => Vec::new(),
-        };
-        let result = change(&mut bindings);
-        self.document.insert("bindings".to_string(), Value::Array(bindings));
-        result
+    /// The list of bindings, to be edited: it is a list from then on.
+    fn edit(&mut self) -> &mut Vec<Arc<Binding>> {
+        self.has_list = true;
+        &mut self.bindings
     }
 
     /// The members of one (role, condition), as they are spelled, over every binding that has this key.
     pub fn members(&self, key: &BindingKey) -> Vec<&str> {
         self.bindings()
-            .iter()
             .filter(|binding| key.is(binding))
-            .flat_map(members_of)
+            .flat_map(Binding::members)
             .collect()
+    }
+
+    /// Every member of every binding.
+    pub fn all_members(&self) -> impl Iterator<Item = &str> {
+        self.bindings().flat_map(Binding::members)
     }
 
     /// Whether the policy holds one binding, of this (role, condition), and nothing else that a write of it would remove.
     pub fn is_only(&self, key: &BindingKey) -> bool {
-        let is_single = matches!(self.bindings(), [binding] if key.is(binding));
+        let is_single = matches!(self.bindings.as_slice(), [binding] if key.is(binding));
         let audits = self.document.get("auditConfigs").and_then(Value::as_array);
         is_single && (self.keeps_audit || audits.is_none_or(Vec::is_empty))
     }
@@ -190,36 +171,28 @@ impl Policy {
     pub(crate) fn of_role(
         &self,
         role: &Role,
-    ) -> impl Iterator<Item = (Option<ConditionDigest>, impl Iterator<Item = &str>)> {
-        let is_of_role = |binding: &&Value| binding.get("role").and_then(Value::as_str) == Some(role.as_str());
-        let found = self.bindings().iter().filter(is_of_role);
-        found.map(|binding| {
-            (
-                condition_of(binding).map(|condition| condition.digest()),
-                members_of(binding),
-            )
-        })
+    ) -> impl Iterator<Item = (Option<&ConditionDigest>, impl Iterator<Item = &str>)> {
+        let found = self.bindings().filter(move |binding| binding.role() == role.as_str());
+        found.map(|binding| (binding.digest(), binding.members()))
     }
 
     /// The condition of a binding with this key.
     pub fn condition(&self, key: &BindingKey) -> Option<Condition> {
         self.bindings()
-            .iter()
             .find(|binding| key.is(binding))
-            .and_then(condition_of)
+            .and_then(Binding::condition)
     }
 
     /// The distinct conditions of this title under a role, among the bindings that hold `identity` where one is given.
     pub fn titled(&self, role: &Role, title: &str, identity: Option<&Identity>) -> Vec<ConditionDigest> {
         let mut found: Vec<ConditionDigest> = Vec::new();
-        for binding in self.bindings() {
-            let is_sought = binding.get("role").and_then(Value::as_str) == Some(role.as_str())
-                && identity.is_none_or(|identity| members_of(binding).any(|member| identity.is(member)));
-            if let Some(condition) = condition_of(binding).filter(|condition| is_sought && condition.title == title) {
-                let digest = condition.digest();
-                if !found.contains(&digest) {
-                    found.push(digest);
-                }
+        for binding in self.bindings().filter(|binding| binding.role() == role.as_str()) {
+            let is_sought = identity.is_none_or(|identity| binding.members().any(|member| identity.is(member)));
+            let has_title = || binding.condition().is_some_and(|condition| condition.title == title);
+            if let Some(digest) = binding.digest().filter(|_| is_sought && has_title())
+                && !found.contains(digest)
+            {
+                found.push(digest.clone());
             }
         }
         found
@@ -230,21 +203,15 @@ impl Policy {
         if self.members(key).into_iter().any(|member| identity.is(member)) {
             return false;
         }
-        self.edit(|bindings| {
-            let existing = bindings
-                .iter_mut()
-                .filter(|binding| key.is(binding))
-                .find_map(|binding| {
-                    binding
-                        .get_mut("members")?
-                        .as_array_mut()
-                        .filter(|members| !members.is_empty())
-                });
-            match existing {
-                Some(members) => members.push(json!(identity.as_str())),
-                None => bindings.push(new_binding(key, condition, &[identity.as_str()])),
-            }
-        });
+        let bindings = self.edit();
+        // What is shared is copied only where it changes.
+        let joined = bindings
+            .iter_mut()
+            .find(|binding| key.is(binding) && binding.members().next().is_some());
+        match joined.and_then(|binding| Arc::make_mut(binding).members_mut()) {
+            Some(members) => members.push(json!(identity.as_str())),
+            None => bindings.push(Arc::new(Binding::new(key, condition, &[identity.as_str()]))),
+        }
         true
     }
 
@@ -252,20 +219,16 @@ impl Policy {
     /// changed.
     pub fn remove_member(&mut self, key: &BindingKey, identity: &Identity) -> bool {
         let mut changed = false;
-        self.edit(|bindings| {
-            bindings.retain_mut(|binding| {
-                if !key.is(binding) {
-                    return true;
-                }
-                let Some(members) = binding.get_mut("members").and_then(Value::as_array_mut) else {
-                    return true;
-                };
-                let before = members.len();
-                members.retain(|member| !member.as_str().is_some_and(|member| identity.is(member)));
-                let removed = members.len() < before;
-                changed |= removed;
-                !(removed && members.is_empty())
-            });
+        self.edit().retain_mut(|binding| {
+            if !key.is(binding) || !binding.members().any(|member| identity.is(member)) {
+                return true;
+            }
+            let Some(members) = Arc::make_mut(binding).members_mut() else {
+                return true;
+            };
+            members.retain(|member| !member.as_str().is_some_and(|member| identity.is(member)));
+            changed = true;
+            !members.is_empty()
         });
         changed
     }
@@ -293,90 +256,42 @@ impl Policy {
                 kept.push(identity.as_str().to_string());
             }
         }
-        self.edit(|bindings| {
-            let first = bindings.iter().position(|binding| key.is(binding));
-            let mut index = 0;
-            bindings.retain(|binding| {
-                let keep = Some(index) == first || !key.is(binding);
-                index += 1;
-                keep
-            });
-            match first
-                .and_then(|first| bindings.get_mut(first))
-                .and_then(Value::as_object_mut)
-            {
-                Some(binding) => {
-                    binding.insert("members".to_string(), json!(kept));
-                }
-                None => {
-                    let kept: Vec<&str> = kept.iter().map(String::as_str).collect();
-                    bindings.push(new_binding(key, condition, &kept));
-                }
-            }
+        let bindings = self.edit();
+        let first = bindings.iter().position(|binding| key.is(binding));
+        let mut index = 0;
+        bindings.retain(|binding| {
+            let keep = Some(index) == first || !key.is(binding);
+            index += 1;
+            keep
         });
+        match first.and_then(|first| bindings.get_mut(first)) {
+            Some(binding) => Arc::make_mut(binding).set_members(&kept),
+            None => {
+                let kept: Vec<&str> = kept.iter().map(String::as_str).collect();
+                bindings.push(Arc::new(Binding::new(key, condition, &kept)));
+            }
+        }
         true
     }
 
     /// Drops every binding of this key. True if the policy changed.
     pub fn remove_binding(&mut self, key: &BindingKey) -> bool {
-        self.edit(|bindings| {
-            let before = bindings.len();
-            bindings.retain(|binding| !key.is(binding));
-            bindings.len() < before
-        })
+        let bindings = self.edit();
+        let before = bindings.len();
+        bindings.retain(|binding| !key.is(binding));
+        bindings.len() < before
     }
 
     /// Drops everything but the bindings of `key`, and what else the policy holds beside its etag; everything at all where
     /// no key is given. True if a binding went.
     pub fn retain_only(&mut self, key: Option<&BindingKey>) -> bool {
-        let changed = self.edit(|bindings| {
-            let before = bindings.len();
-            bindings.retain(|binding| key.is_some_and(|key| key.is(binding)));
-            bindings.len() < before
-        });
+        let bindings = self.edit();
+        let before = bindings.len();
+        bindings.retain(|binding| key.is_some_and(|key| key.is(binding)));
+        let changed = bindings.len() < before;
         self.document.retain(|name, _| name == "bindings" || name == "etag");
         changed
     }
-}
-
-fn new_binding(key: &BindingKey, condition: Option<&Condition>, members: &[&str]) -> Value {
-    let mut binding = Map::new();
-    binding.insert("role".to_string(), json!(key.role.as_str()));
-    binding.insert("members".to_string(), json!(members));
-    if let Some(condition) = condition {
-        let mut fields = Map::new();
-        fields.insert("title".to_string(), json!(condition.title));
-        if let Some(description) = condition.description.as_deref().filter(|text| !text.is_empty()) {
-            fields.insert("description".to_string(), json!(description));
-        }
-        fields.insert("expression".to_string(), json!(condition.expression));
-        binding.insert("condition".to_string(), Value::Object(fields));
-    }
-    Value::Object(binding)
-}
-
-/// What is wrong with the form of a binding: the rest of its path, and what was expected.
-fn check_binding(binding: &Value) -> Result<(), &'static str> {
-    let binding = binding.as_object().ok_or("` is not an object")?;
-    if !binding.get("role").is_some_and(Value::is_string) {
-        return Err(".role` is not a string");
-    }
-    match binding.get("members") {
-        None | Some(Value::Null) => {}
-        Some(Value::Array(members)) if members.iter().all(Value::is_string) => {}
-        Some(_) => return Err(".members` is not a list of strings"),
-    }
-    match binding.get("condition") {
-        None | Some(Value::Null) => {}
-        Some(Value::Object(condition)) => {
-            let is_text = |key| condition.get(key).is_none_or(|value: &Value| value.is_string());
-            if !(is_text("title") && is_text("description") && is_text("expression")) {
-                return Err(".condition` has a field that is not a string");
-            }
-        }
-        Some(_) => return Err(".condition` is not an object"),
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -451,7 +366,7 @@ mod tests {
             ["user:a@example.com", "user:c@example.com", "user:B@example.com"]
         );
         assert!(policy.remove_member(&key("roles/viewer"), &user("b")));
-        assert_eq!(policy.bindings().len(), 1);
+        assert_eq!(policy.bindings().count(), 1);
     }
 
     #[test]
@@ -462,7 +377,7 @@ mod tests {
         assert_eq!(policy, Policy::parse(answer).unwrap());
         assert!(policy.set_members(&key("roles/viewer"), None, &[user("d"), user("c"), user("a")]));
         assert_eq!(
-            serde_json::to_string(policy.bindings()).unwrap(),
+            policy.document()["bindings"].to_string(),
             r#"[{"role":"roles/viewer","members":["user:A@example.com","user:c@example.com","user:d@example.com"]},{"role":"roles/editor","members":["user:x@example.com"]}]"#
         );
     }

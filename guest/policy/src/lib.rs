@@ -13,6 +13,7 @@
 
 extern crate alloc;
 
+mod binding;
 pub mod condition;
 pub mod config;
 pub mod document;

@@ -61,7 +61,7 @@ impl Counts {
         let mut principals = exempted(policy);
         let mut groups = BTreeSet::new();
         let mut domains = 0;
-        for member in policy.bindings().iter().flat_map(members) {
+        for member in policy.all_members() {
             principals += 1;
             if member.starts_with("group:") {
                 groups.insert(identity::canonical(member));
@@ -78,14 +78,14 @@ impl Counts {
 
 /// Under how many different conditions each of these identities has the role.
 fn conditions(policy: &Policy, key: &BindingKey, granted: &[Identity]) -> BTreeMap<String, usize> {
-    let mut found: BTreeMap<String, BTreeSet<Option<ConditionDigest>>> = granted
+    let mut found: BTreeMap<String, BTreeSet<Option<&ConditionDigest>>> = granted
         .iter()
         .map(|identity| (identity.canonical().into_owned(), BTreeSet::new()))
         .collect();
     for (condition, members) in policy.of_role(&key.role) {
         for member in members {
             if let Some(conditions) = found.get_mut(identity::canonical(member).as_ref()) {
-                conditions.insert(condition.clone());
+                conditions.insert(condition);
             }
         }
     }
@@ -93,10 +93,6 @@ fn conditions(policy: &Policy, key: &BindingKey, granted: &[Identity]) -> BTreeM
         .into_iter()
         .map(|(member, conditions)| (member, conditions.len()))
         .collect()
-}
-
-fn members(binding: &Value) -> impl Iterator<Item = &str> {
-    strings(binding.get("members"))
 }
 
 fn strings(list: Option<&Value>) -> impl Iterator<Item = &str> {
@@ -109,8 +105,7 @@ fn strings(list: Option<&Value>) -> impl Iterator<Item = &str> {
 /// How many principals the audit configuration names.
 fn exempted(policy: &Policy) -> usize {
     let configs = policy
-        .document()
-        .get("auditConfigs")
+        .beside_bindings("auditConfigs")
         .and_then(Value::as_array)
         .into_iter()
         .flatten();

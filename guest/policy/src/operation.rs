@@ -131,6 +131,16 @@ impl<S: Subject> Prepared<S> {
         Ok(Self { target, work })
     }
 
+    /// Whether the operation may put this member of a policy there, or take it away.
+    pub fn concerns(&self, member: &str) -> bool {
+        match &self.work {
+            Work::Grant { grant, .. } => grant.identities.iter().any(|identity| identity.is(member)),
+            // A binding that goes takes its whole list with it.
+            Work::Revoke { id } => id.identity.as_ref().is_none_or(|identity| identity.is(member)),
+            Work::Find { .. } => false,
+        }
+    }
+
     /// What the operation comes to where its target does not exist.
     pub fn without_target(&self) -> Result<Outcome<S>, Refusal> {
         match self.work {

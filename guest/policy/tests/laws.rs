@@ -181,7 +181,7 @@ fn create<S: Subject>(kind: TargetKind, policy: &mut Policy, args: &Args<S>) -> 
 
 /// The document without etag and version, where absent equals empty.
 fn content(policy: &Policy) -> String {
-    let mut document = policy.document().clone();
+    let mut document = policy.document();
     document.shift_remove("etag");
     document.shift_remove("version");
     if document
@@ -196,7 +196,7 @@ fn content(policy: &Policy) -> String {
 
 /// The bindings of every other (role, condition) than these args', and everything beside the bindings.
 fn others<S>(policy: &Policy, args: &Args<S>) -> String {
-    let mut document = policy.document().clone();
+    let mut document = policy.document();
     let empty = || json!([]);
     let bindings = document.entry("bindings").or_insert_with(empty).as_array_mut().unwrap();
     bindings.retain(|binding| {

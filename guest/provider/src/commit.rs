@@ -81,7 +81,17 @@ pub fn commit<S: Subject>(
             .map(|outcome| answer(outcome.map(|outcome| outcome.committed(&etag))))
             .collect()),
         Err(Failure::NoTarget) => Ok(without_target(prepared)),
-        Err(Failure::Error(error)) if is_of_the_whole(&error) => Err(error),
+        Err(Failure::Error(error)) if is_of_the_whole(&error) => match refused_member(&error, &read, &prepared) {
+            // No half of the operations would fare better.
+            Some(member) => {
+                let message = format!(
+                    "{}; `{member}` is in the policy already, and until it is taken out nothing can be written",
+                    error.message
+                );
+                Ok(without_write(prepared, config, &read, &Error { message, ..error }))
+            }
+            None => Err(error),
+        },
         Err(Failure::Error(error)) => Ok(without_write(prepared, config, &read, &error)),
     }
 }
@@ -123,6 +133,20 @@ fn prepare<S: Subject>(kind: TargetKind, config: &Config, operations: Vec<Operat
             ))
         })
         .collect()
+}
+
+/// The member that the service refuses, where it was in the policy before, and none of the operations has to do with it.
+fn refused_member<'p, S: Subject>(error: &Error, read: &'p Policy, prepared: &[Preparation<S>]) -> Option<&'p str> {
+    if error.code != Code::InvalidArgument || error.retry_after.is_some() || error.effect != Effect::None {
+        return None;
+    }
+    let is_named = |member: &&str| {
+        let value = member.split_once(':').map_or(*member, |(_, value)| value);
+        value.contains('@') && error.message.contains(value)
+    };
+    read.all_members()
+        .find(is_named)
+        .filter(|member| !prepared.iter().flatten().any(|operation| operation.concerns(member)))
 }
 
 fn refused_each<S: Subject>(prepared: Vec<Preparation<S>>) -> Vec<Answer<S>> {
@@ -358,6 +382,31 @@ mod tests {
             error.message
         );
         assert!(service.writes.is_empty());
+    }
+
+    #[test]
+    fn a_refused_member_that_others_put_there_is_no_operations_fault() {
+        let there = r#"{"etag":"OLD=","bindings":[{"role":"roles/y","members":["user:gone@example.com"]}]}"#;
+        let refusing = || Fake {
+            write: Err(Failure::Error(Error::fatal(
+                Code::InvalidArgument,
+                "User gone@example.com does not exist.",
+            ))),
+            ..Fake::holding(there)
+        };
+        let others = || vec![create("b", "user:a@example.com"), create("b", "user:b@example.com")];
+        let answers = run(&mut refusing(), others()).unwrap();
+        for answer in &answers {
+            let message = &error(answer).message;
+            assert!(
+                message.contains("`user:gone@example.com` is in the policy already"),
+                "{message}"
+            );
+        }
+        // Where one of them has to do with it, it may be that one's fault.
+        let mut operations = others();
+        operations.push(create("b", "user:gone@example.com"));
+        assert!(run(&mut refusing(), operations).is_err());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What a command tells: a person as it happens, or a program in one document at the end.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -55,8 +55,6 @@ struct Told {
     /// Where the resources are in the document, by URN and whether they are removed.
     places: BTreeMap<(String, bool), usize>,
     begun: BTreeMap<(Urn, bool), Instant>,
-    /// What was waited for by several operations at once.
-    waits: BTreeSet<Duration>,
     /// Why the answer did not reach its reader.
     unwritten: Option<io::Error>,
     /// The document was printed.
@@ -100,7 +98,6 @@ impl Report {
                 counts: BTreeMap::new(),
                 places: BTreeMap::new(),
                 begun: BTreeMap::new(),
-                waits: BTreeSet::new(),
                 unwritten: None,
                 is_over: false,
             }),
@@ -323,6 +320,7 @@ impl Report {
                 wait,
                 reason,
                 together,
+                place,
             } => {
                 let text = format!(
                     "attempt {attempt} failed, next in {:.1} s: {reason}",
@@ -330,8 +328,8 @@ impl Report {
                 );
                 match self.0.listener {
                     _ if self.0.display.is_drawn() => self.0.display.say(urn, &text),
-                    // Those that wait together, for just as long, are told of once.
-                    Listener::Person if *together == 1 || self.told().waits.insert(*wait) => {
+                    // Those that wait together are told of once.
+                    Listener::Person if *place == 0 => {
                         let others = match together - 1 {
                             0 => String::new(),
                             1 => " and 1 other".to_string(),

@@ -1,6 +1,7 @@
 //! Keeps secrets out of messages: of failures, errors, warnings and what is logged.
 
 use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bindery_resource::{CheckFailure, PropertyPath, Value};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -93,6 +94,44 @@ impl Mask {
             path: self.paths.iter().find(is_inside).unwrap_or(&failure.path).clone(),
             reason: self.hide(&failure.reason),
         }
+    }
+}
+
+/// The secrets of every call of a run. Operations that are committed together fail with one message, which may name what is
+/// secret in another one.
+#[derive(Debug, Default)]
+pub struct Secrets(Mutex<Seen>);
+
+#[derive(Debug, Default)]
+struct Seen {
+    masks: Vec<Mask>,
+    /// All of them in one; none since the last came.
+    all: Option<Arc<Mask>>,
+}
+
+impl Secrets {
+    /// Hides from now on what this one hides.
+    pub fn add(&self, mask: &Mask) {
+        if mask.texts.is_empty() {
+            return;
+        }
+        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.masks.push(mask.clone());
+        seen.all = None;
+    }
+
+    /// What hides all of them.
+    pub fn all(&self) -> Arc<Mask> {
+        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Seen { masks, all } = &mut *seen;
+        let all = all.get_or_insert_with(|| {
+            let texts = masks.iter().flat_map(|mask| mask.texts.iter().cloned());
+            Arc::new(Mask {
+                texts: longest_first(texts.collect()),
+                paths: BTreeSet::new(),
+            })
+        });
+        Arc::clone(all)
     }
 }
 

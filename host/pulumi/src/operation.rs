@@ -80,7 +80,7 @@ impl Operation {
                 let failure = CheckFailure::new(PropertyPath::default(), taken.to_string());
                 Ok(self.refused(vec![failure], &mask))
             }
-            Err(CheckError::Call(error)) => Err(self.status(&error.into(), &mask)),
+            Err(CheckError::Call(error)) => Err(self.status(&error.into())),
         }
     }
 
@@ -115,7 +115,7 @@ impl Operation {
     pub async fn diff(self, request: DiffRequest) -> Result<DiffResponse, Status> {
         let olds = decoded("its state", request.olds)?;
         let news = decoded("its inputs", request.news)?;
-        let mask = self.mask(&[&olds, &news]);
+        self.mask(&[&olds, &news]);
         let (tenant, token) = (&self.configured.tenant, &self.token);
         let diff = tenant.diff(token, &request.id, &olds.values, &news.values).await;
         let error = match diff {
@@ -125,28 +125,28 @@ impl Operation {
         // Is it the state, or what is declared?
         let is_state = tenant.footprint(token, &request.id, &olds.values).await.is_err();
         let error = if is_state { unusable_state(error) } else { error.into() };
-        Err(self.status(&error, &mask))
+        Err(self.status(&error))
     }
 
     /// Makes a resource, or says what that would give.
     pub async fn create(self, request: CreateRequest) -> Result<CreateResponse, Status> {
         let news = decoded("its inputs", request.properties)?;
-        let mask = self.mask(&[&news]);
+        self.mask(&[&news]);
         if request.preview {
             return Ok(CreateResponse {
                 // What is made later has no id that others could refer to.
                 id: String::new(),
-                properties: Some(self.preview(&news, &mask)?),
+                properties: Some(self.preview(&news)?),
                 refresh_before_update: false,
             });
         }
-        let context = self.context(request.timeout, &mask);
+        let context = self.context(request.timeout);
         let made = self.configured.tenant.create(&context, &self.token, &news.values).await;
         self.log.flush().await;
         // Its claim stays also where it was not made: it is declared, and the engine may try again without another check.
         self.run.made(&self.urn);
         self.shared.to_make(&self.urn, false);
-        let made = made.map_err(|error| self.status(&error, &mask))?;
+        let made = made.map_err(|error| self.status(&error))?;
         Ok(CreateResponse {
             id: made.id,
             properties: Some(news.encode_what_came_of_them(&made.outputs)),
@@ -158,22 +158,22 @@ impl Operation {
     pub async fn update(self, request: UpdateRequest) -> Result<UpdateResponse, Status> {
         let olds = decoded("its state", request.olds)?;
         let news = decoded("its inputs", request.news)?;
-        let mask = self.mask(&[&olds, &news]);
+        self.mask(&[&olds, &news]);
         let properties = if request.preview {
-            self.preview(&news, &mask)?
+            self.preview(&news)?
         } else {
             let old = Resource {
                 id: request.id,
                 outputs: olds.values,
             };
-            let context = self.context(request.timeout, &mask);
+            let context = self.context(request.timeout);
             let changed = self
                 .configured
                 .tenant
                 .update(&context, &self.token, &old, &news.values)
                 .await;
             self.log.flush().await;
-            let changed = changed.map_err(|error| self.status(&error, &mask))?;
+            let changed = changed.map_err(|error| self.status(&error))?;
             news.encode_what_came_of_them(&changed.outputs)
         };
         Ok(UpdateResponse {
@@ -182,9 +182,9 @@ impl Operation {
         })
     }
 
-    fn preview(&self, news: &Properties, mask: &Mask) -> Result<Struct, Status> {
+    fn preview(&self, news: &Properties) -> Result<Struct, Status> {
         let outputs = self.configured.tenant.preview(&self.token, &news.values);
-        let outputs = outputs.map_err(|error| self.status(&error.into(), mask))?;
+        let outputs = outputs.map_err(|error| self.status(&error.into()))?;
         Ok(news.encode_what_came_of_them(&outputs))
     }
 
@@ -193,21 +193,21 @@ impl Operation {
         let is_import = request.properties.is_none();
         let olds = decoded("its state", request.properties)?;
         let inputs = decoded("its inputs", request.inputs)?;
-        let mask = self.mask(&[&olds, &inputs]);
+        self.mask(&[&olds, &inputs]);
         let component = self.configured.tenant.component();
         let ty = component.resource_type(&self.token);
-        let ty = ty.ok_or_else(|| self.status(&CallError::UnknownType(self.token.clone()).into(), &mask))?;
+        let ty = ty.ok_or_else(|| self.status(&CallError::UnknownType(self.token.clone()).into()))?;
         // A program that only looks says of the state what it knows.
         let is_look = olds.values == inputs.values && !has_all(&ty.state, &olds.values);
         let last = (!is_import && !is_look).then_some(&olds.values);
-        let context = self.context(0.0, &mask);
+        let context = self.context(0.0);
         let found = self
             .configured
             .tenant
             .read(&context, &self.token, &request.id, last)
             .await;
         self.log.flush().await;
-        let Some(found) = found.map_err(|error| self.status(&error, &mask))? else {
+        let Some(found) = found.map_err(|error| self.status(&error))? else {
             return Ok(ReadResponse::default());
         };
         // What the program sets is compared with what is there. Of an import nothing is set yet, and all of it counts.
@@ -237,16 +237,16 @@ impl Operation {
             return Err(Status::cancelled("the run is over"));
         }
         let olds = decoded("its state", request.properties)?;
-        let mask = self.mask(&[&olds]);
+        self.mask(&[&olds]);
         let old = Resource {
             id: request.id,
             outputs: olds.values,
         };
-        let context = self.context(request.timeout, &mask);
+        let context = self.context(request.timeout);
         let reason = self.run.why_deleted(&self.urn);
         let (claims, tenant) = (&self.run.claims, &self.configured.tenant);
         let footprint = tenant.footprint(&self.token, &old.id, &old.outputs).await;
-        let footprint = footprint.map_err(|error| self.status(&error.into(), &mask))?;
+        let footprint = footprint.map_err(|error| self.status(&error.into()))?;
         let shared = self.shared.keeper(&self.scoped(&footprint.claim), &self.urn);
         let deleted = match shared {
             Some(owner) => Ok(Deleted::KeptFor(owner)),
@@ -258,19 +258,23 @@ impl Operation {
         };
         if let Ok(Deleted::KeptFor(owner)) = &deleted {
             let message = format!("what it granted stays: `{}` declares it now", owner.name());
-            self.log
-                .show(LogSeverity::Info, self.urn.as_str(), mask.hide(&message), false);
+            self.log.show(
+                LogSeverity::Info,
+                self.urn.as_str(),
+                self.run.secrets.all().hide(&message),
+                false,
+            );
         }
         self.log.flush().await;
-        deleted.map(drop).map_err(|error| self.status(&error, &mask))
+        deleted.map(drop).map_err(|error| self.status(&error))
     }
 
     /// Until when, and who hears of it.
-    fn context(&self, seconds: f64, mask: &Mask) -> Context {
+    fn context(&self, seconds: f64) -> Context {
         let asked = Duration::try_from_secs_f64(seconds)
             .ok()
             .filter(|asked| !asked.is_zero());
-        let (log, urn, mask) = (self.log.clone(), self.urn.clone(), mask.clone());
+        let (log, urn, run) = (self.log.clone(), self.urn.clone(), Arc::clone(&self.run));
         Context {
             deadline: Instant::now() + asked.unwrap_or(TIMEOUT).min(LONGEST),
             cancel: self.run.cancel.clone(),
@@ -287,22 +291,25 @@ impl Operation {
                     Event::Warning(line) => (LogSeverity::Warning, line, false),
                     Event::Debug(line) => (LogSeverity::Debug, line, false),
                 };
-                log.show(severity, urn.as_str(), mask.hide(&message), is_status);
+                log.show(severity, urn.as_str(), run.secrets.all().hide(&message), is_status);
             }),
         }
     }
 
+    /// What hides these secrets; no message of the run shows them from now on.
     fn mask(&self, all: &[&Properties]) -> Mask {
-        Mask::of(all).and(&self.configured.mask)
+        let mask = Mask::of(all).and(&self.configured.mask);
+        self.run.secrets.add(&mask);
+        mask
     }
 
     /// An error for the engine, with what to do about a credential that is missing.
-    fn status(&self, error: &OperationError, mask: &Mask) -> Status {
+    fn status(&self, error: &OperationError) -> Status {
         let mut error = error.clone();
         if let (ErrorCode::Unauthenticated, Some(hint)) = (error.code, &self.configured.credential_hint) {
             error.message = format!("{}; {hint}", error.message);
         }
-        of_operation(&error, mask)
+        of_operation(&error, &self.run.secrets.all())
     }
 }
 

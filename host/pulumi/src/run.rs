@@ -7,6 +7,8 @@ use bindery_resource::Urn;
 use bindery_sandbox::{DeleteReason, Run};
 use tokio_util::sync::CancellationToken;
 
+use crate::mask::Secrets;
+
 /// What is known of a run.
 #[derive(Debug, Default)]
 pub struct EngineRun {
@@ -14,6 +16,8 @@ pub struct EngineRun {
     pub claims: Run,
     /// Ends what is under way.
     pub cancel: CancellationToken,
+    /// What no message may show.
+    pub secrets: Secrets,
     /// Resources that the engine is about to make: it has checked them as new ones.
     to_make: Mutex<HashSet<Urn>>,
 }

@@ -72,7 +72,7 @@ fn path(text: &str) -> Result<PropertyPath, Malformed> {
 
 pub fn failure(value: Val) -> Result<CheckFailure, Malformed> {
     let mut record = Record::of(value)?;
-    let reason = crate::output::clean(&record.text("reason")?);
+    let reason = crate::output::message(&record.text("reason")?);
     Ok(CheckFailure::new(path(&record.text("path")?)?, reason))
 }
 
@@ -110,7 +110,7 @@ pub fn error(value: Val) -> Result<OperationError, Malformed> {
     };
     Ok(OperationError {
         code: ErrorCode::from_name(&record.text("code")?),
-        message: crate::output::clean(&record.text("message")?),
+        message: crate::output::message(&record.text("message")?),
         may_have_effect: record.text("effect")? == "unknown",
         retry_after,
     })

@@ -1,12 +1,15 @@
 //! One call into a fresh instance, within its limits. Nothing of it survives but its answer and what it printed.
 
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
 use tokio::time::{Instant, timeout};
 use wasmtime::component::{ComponentExportIndex, Val};
 use wasmtime::{Store, Trap};
 
 use crate::component::Component;
 use crate::egress::{Denial, Egress};
-use crate::error::CallError;
+use crate::error::{CallError, OperationError};
 use crate::limits::Limits;
 use crate::output::{self, Output};
 use crate::runtime::Runtime;
@@ -32,6 +35,26 @@ pub struct Answer {
     pub debug: Vec<String>,
     /// Requests that were not let out.
     pub denials: Vec<Denial>,
+    /// Whether it sent a request that may change something.
+    pub has_written: bool,
+}
+
+/// A call that gave no answer.
+#[derive(Debug)]
+pub struct Failed {
+    /// Why.
+    pub error: CallError,
+    /// Whether it sent a request that may have changed something.
+    pub has_written: bool,
+}
+
+impl From<Failed> for OperationError {
+    fn from(failed: Failed) -> Self {
+        Self {
+            may_have_effect: failed.has_written,
+            ..failed.error.into()
+        }
+    }
 }
 
 impl Caller {
@@ -43,24 +66,23 @@ impl Caller {
         name: &str,
         params: &[Val],
         deadline: Instant,
-    ) -> Result<Answer, CallError> {
+    ) -> Result<Answer, Failed> {
         let trap = |reason: String| CallError::Trap {
             function: name.to_string(),
             reason,
         };
         // Past the pool wasmtime errs instead of waiting. The semaphore is never closed.
-        let _instance = self
-            .runtime
-            .instances
-            .acquire()
-            .await
-            .map_err(|error| trap(error.to_string()))?;
+        let _instance = self.runtime.instances.acquire().await.map_err(|error| Failed {
+            error: trap(error.to_string()),
+            has_written: false,
+        })?;
         let (stdout, stderr) = (Output::default(), Output::default());
         let remaining = deadline.saturating_duration_since(Instant::now());
         let wall_time = self.limits.wall_time.min(remaining);
         let door = self.egress.door(Instant::now() + wall_time);
         let guest_ended = door.guest_ended.clone();
         let (denials, in_flight) = (door.denials.clone(), door.in_flight.clone());
+        let has_written = Arc::clone(&door.has_written);
         let mut store = new_store(
             &self.runtime.engine,
             &self.runtime.clock,
@@ -84,23 +106,28 @@ impl Caller {
         in_flight.close();
         in_flight.wait().await;
         let [value] = results;
-        match ended {
-            Ok(Ok(())) => Ok(Answer {
-                value,
-                warnings: stderr.lines(),
-                debug: stdout.lines(),
-                denials: denials.take(),
-            }),
-            Ok(Err(error)) => Err(self
+        let has_written = has_written.load(Ordering::Relaxed);
+        let error = match ended {
+            Ok(Ok(())) => {
+                return Ok(Answer {
+                    value,
+                    warnings: stderr.lines(),
+                    debug: stdout.lines(),
+                    denials: denials.take(),
+                    has_written,
+                });
+            }
+            Ok(Err(error)) => self
                 .exceeded(&store, &error)
-                .unwrap_or_else(|| trap(reason(&error, &stderr.lines())))),
-            Err(_) if remaining <= self.limits.wall_time => Err(CallError::Deadline(name.to_string())),
-            Err(_) => Err(self.limit(
+                .unwrap_or_else(|| trap(reason(&error, &stderr.lines()))),
+            Err(_) if remaining <= self.limits.wall_time => CallError::Deadline(name.to_string()),
+            Err(_) => self.limit(
                 "a call took too long",
                 "wall_time",
                 format!("{:?}", self.limits.wall_time),
-            )),
-        }
+            ),
+        };
+        Err(Failed { error, has_written })
     }
 
     fn limit(&self, what: &'static str, setting: &'static str, value: String) -> CallError {

@@ -13,7 +13,9 @@ use crate::call;
 use crate::component::LifecycleFunctions;
 use crate::error::{CallError, ErrorCode, OperationError};
 use crate::guest::Guest;
+use crate::limits;
 use crate::operation::Event;
+use crate::output;
 use crate::queue::{Answer, Committed, Committer, Refused};
 
 /// How many operations a commit takes at most. A policy holds 1,500 identities, and what runs out of a limit takes no more
@@ -126,8 +128,13 @@ impl Committer for Lifecycle {
         let params = [self.guest.config.clone(), Val::List(operations)];
         let called = match self.guest.call(commit, "commit", &params, deadline).await {
             Ok(called) => called,
-            Err(error) => return refused(may_be_of_one_call(&error), error.into(), Vec::new()),
+            // What has written may not be done a second time for the sake of one operation: nobody has promised that it can be.
+            Err(failed) => {
+                let may_be_of_one = !failed.has_written && may_be_of_one_call(&failed.error);
+                return refused(may_be_of_one, failed.into(), Vec::new());
+            }
         };
+        let has_written = called.has_written;
         let (value, events, denials) = taken_apart(called);
         match answers(value, count) {
             Ok(Ok(mut answers)) => {
@@ -144,7 +151,13 @@ impl Committer for Lifecycle {
                 let is_of_content = matches!(error.code, ErrorCode::InvalidArgument | ErrorCode::FailedPrecondition);
                 refused(is_of_content && !error.may_have_effect, error, events)
             }
-            Err(what) => refused(true, contract("commit", what), events),
+            Err(what) => {
+                let error = OperationError {
+                    may_have_effect: has_written,
+                    ..contract("commit", what)
+                };
+                refused(!has_written, error, events)
+            }
         }
     }
 }
@@ -250,13 +263,19 @@ fn answers(value: Val, count: usize) -> Result<Result<Vec<Answer<Outcome>>, Oper
 
 fn of_one(value: Val) -> Result<Answer<Outcome>, Malformed> {
     let mut record = Record::of(value)?;
-    let warnings = answer::list(record.take("warnings")?)?;
-    let events = warnings.into_iter().map(|line| {
-        let line = answer::text(line)?;
-        Ok(Event::Warning(crate::output::clean(&line)))
-    });
+    let mut events = Vec::new();
+    let mut room = limits::OUTPUT;
+    for line in answer::list(record.take("warnings")?)? {
+        let line = output::message(&answer::text(line)?);
+        // Each line counts, an empty one too.
+        room = room.saturating_sub(line.len() + 1);
+        if room == 0 {
+            break;
+        }
+        events.push(Event::Warning(line));
+    }
     Ok(Answer {
-        events: events.collect::<Result<_, Malformed>>()?,
+        events,
         outcome: match answer::result(record.take("outcome")?)? {
             Ok(state) => Ok(Outcome::Done(answer::option(answer::payload(state)?)?)),
             Err(error) => Err(answer::error(answer::payload(error)?)?),

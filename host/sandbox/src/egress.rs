@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -100,6 +101,7 @@ impl Egress {
             guest_ended: CancellationToken::new(),
             sent: 0,
             in_flight: TaskTracker::new(),
+            has_written: Arc::default(),
             denials: Denials::default(),
         }
     }
@@ -255,6 +257,8 @@ pub(crate) struct Door {
     sent: usize,
     /// The call's requests: each is awaited to its end, whatever becomes of the guest.
     pub(crate) in_flight: TaskTracker,
+    /// Whether a request was sent that may change something.
+    pub(crate) has_written: Arc<AtomicBool>,
     pub(crate) denials: Denials,
 }
 
@@ -278,6 +282,9 @@ impl WasiHttpHooks for Door {
         if self.sent > limits::REQUESTS {
             self.denials.push(Denial::Requests);
             return Box::new(std::future::ready(Err(Error::HttpRequestDenied)));
+        }
+        if !request.method().is_safe() {
+            self.has_written.store(true, Ordering::Relaxed);
         }
         let longest = self.call_ends.saturating_duration_since(Instant::now());
         let asked = options.and_then(|options| options.first_byte_timeout);

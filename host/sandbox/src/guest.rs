@@ -6,7 +6,7 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use wasmtime::component::{ComponentExportIndex, Val};
 
-use crate::call::{Answer, Caller};
+use crate::call::{Answer, Caller, Failed};
 use crate::component::Component;
 use crate::error::CallError;
 
@@ -37,10 +37,13 @@ impl Guest {
         name: &str,
         params: &[Val],
         deadline: Instant,
-    ) -> Result<Answer, CallError> {
-        let _call = self.in_flight.acquire().await.map_err(|error| CallError::Trap {
-            function: name.to_string(),
-            reason: error.to_string(),
+    ) -> Result<Answer, Failed> {
+        let _call = self.in_flight.acquire().await.map_err(|error| Failed {
+            error: CallError::Trap {
+                function: name.to_string(),
+                reason: error.to_string(),
+            },
+            has_written: false,
         })?;
         self.caller
             .call(&self.component, function, name, params, deadline)
@@ -50,6 +53,7 @@ impl Guest {
     /// Calls a function that touches nothing.
     pub async fn pure(&self, function: &ComponentExportIndex, name: &str, params: &[Val]) -> Result<Val, CallError> {
         let deadline = Instant::now() + self.caller.limits.wall_time;
-        Ok(self.call(function, name, params, deadline).await?.value)
+        let called = self.call(function, name, params, deadline).await;
+        Ok(called.map_err(|failed| failed.error)?.value)
     }
 }

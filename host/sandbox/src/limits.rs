@@ -58,6 +58,10 @@ pub const REQUEST_BODY: usize = 8 << 20;
 /// Guest output kept of one call, in bytes. The rest is cut off with a note.
 pub const OUTPUT: usize = 64 << 10;
 
+/// A guest's message, in bytes: what a service said, and then some. It may go to every operation of a commit. What is longer
+/// is cut off.
+pub const MESSAGE: usize = 16 << 10;
+
 /// Random bytes that a guest may ask for at once: a hash map's seed needs 16.
 pub const RANDOM_BYTES: u64 = 4 << 10;
 

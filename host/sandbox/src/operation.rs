@@ -57,6 +57,8 @@ pub enum Event {
         reason: String,
         /// How many operations failed and wait together, this one among them.
         together: usize,
+        /// Which of them this one is: the first is 0.
+        place: usize,
     },
     /// The provider says something that a person should know.
     Warning(String),
@@ -126,18 +128,22 @@ impl Tenant {
             Ok(resource) => return Ok(resource),
             Err(error) => error,
         };
+        let Some(id) = id.filter(|_| error.may_have_effect) else {
+            return Err(error);
+        };
         // One read settles whether it was made after all. What is there and is not as declared was there before.
-        if let Some(id) = id.filter(|_| error.may_have_effect)
-            && let Ok(Some(mut resource)) = self.settled(context, ty, target, &id, None).await
-            && self.is_as_declared(token, &resource, inputs).await
+        let found = self.settled(context, ty, target, &id, None).await;
+        if let Ok(Some(resource)) = &found
+            && self.is_as_declared(token, resource, inputs).await
         {
             // Equal by the rules, and spelled as it was declared.
             let declared = inputs.iter().filter(|(name, _)| ty.state.property(name).is_some());
+            let mut resource = resource.clone();
             let declared = declared.map(|(name, value)| (name.clone(), value.clone()));
             resource.outputs.extend(declared);
             return Ok(resource);
         }
-        Err(error)
+        Err(settled_error(error, found.is_ok()))
     }
 
     async fn is_as_declared(&self, token: &str, resource: &Resource, inputs: &PropertyMap) -> bool {
@@ -236,13 +242,15 @@ impl Tenant {
             Ok(resource) => return Ok(resource),
             Err(error) => error,
         };
-        if error.may_have_effect
-            && let Ok(Some(resource)) = self.settled(context, ty, target, &old.id, Some(&old.outputs)).await
-            && self.is_as_declared(token, &resource, inputs).await
-        {
-            return Ok(resource);
+        if !error.may_have_effect {
+            return Err(error);
         }
-        Err(error)
+        let found = self.settled(context, ty, target, &old.id, Some(&old.outputs)).await;
+        let is_read = found.is_ok();
+        match found {
+            Ok(Some(resource)) if self.is_as_declared(token, &resource, inputs).await => Ok(resource),
+            _ => Err(settled_error(error, is_read)),
+        }
     }
 
     /// Removes a resource, unless a resource of this run owns what it occupies.
@@ -268,7 +276,8 @@ impl Tenant {
         };
         let deleted = self.commit(context, ty, Some(&target), Lane::Changes, delete).await;
         match deleted {
-            Ok(Outcome::Done(_)) => Ok(Deleted::Removed),
+            Ok(Outcome::Done(None)) => Ok(Deleted::Removed),
+            Ok(Outcome::Done(Some(_))) => Err(contract("delete", "a resource that is still there".to_string())),
             Ok(Outcome::KeptFor(owner)) => Ok(Deleted::KeptFor(owner)),
             Err(error) if error.may_have_effect => {
                 let found = self
@@ -276,7 +285,7 @@ impl Tenant {
                     .await;
                 match found {
                     Ok(None) => Ok(Deleted::Removed),
-                    _ => Err(error),
+                    _ => Err(settled_error(error, found.is_ok())),
                 }
             }
             Err(error) => Err(error),
@@ -384,6 +393,28 @@ async fn alone(lifecycle: &Lifecycle, context: &Context, act: Act, unsure: bool)
     };
     context.tell(answer.events, unsure);
     answer.outcome
+}
+
+/// The error of an operation that may have had an effect in an earlier attempt. A refusal that needs no more attempts came
+/// after that, and a read that does not find the effect confirms it.
+fn settled_error(error: OperationError, is_read: bool) -> OperationError {
+    let is_refusal = match error.code {
+        ErrorCode::NotFound
+        | ErrorCode::InvalidArgument
+        | ErrorCode::PermissionDenied
+        | ErrorCode::Unauthenticated
+        | ErrorCode::FailedPrecondition => true,
+        ErrorCode::Conflict
+        | ErrorCode::ResourceExhausted
+        | ErrorCode::Unavailable
+        | ErrorCode::DeadlineExceeded
+        | ErrorCode::Cancelled
+        | ErrorCode::Internal => false,
+    };
+    OperationError {
+        may_have_effect: !(is_refusal && is_read),
+        ..error
+    }
 }
 
 /// What a create or an update gave, which always has a state.

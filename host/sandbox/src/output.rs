@@ -61,6 +61,14 @@ pub fn clean(line: &str) -> String {
     cleaned
 }
 
+/// A message, cleaned in the same way, and cut where it is too long.
+pub fn message(text: &str) -> String {
+    match text.get(..text.floor_char_boundary(limits::MESSAGE)) {
+        Some(beginning) if beginning.len() < text.len() => format!("{} (cut off)", clean(beginning)),
+        _ => clean(text),
+    }
+}
+
 /// Characters that turn the direction of text, so that what is read is not what is there.
 fn is_direction(c: char) -> bool {
     matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}')

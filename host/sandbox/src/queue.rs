@@ -6,9 +6,10 @@ mod driver;
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -74,6 +75,8 @@ pub struct Queues<K, C: Committer> {
 #[derive(Debug)]
 struct Shared<K, C: Committer> {
     queues: Mutex<HashMap<K, Queue<C>>>,
+    /// How many operations have come.
+    tickets: AtomicU64,
     ended: CancellationToken,
 }
 
@@ -83,8 +86,12 @@ struct Queue<C: Committer> {
     waiting: VecDeque<Ticket<C>>,
     /// When the last one came.
     last_came: Instant,
-    /// How many have come.
-    tickets: u64,
+    /// Until when nothing is tried, because a commit failed for now.
+    rests_until: Option<Instant>,
+    /// Ends the rest, for one that cannot wait for so long.
+    hurry: Arc<Notify>,
+    /// Why the last commit failed, if it did.
+    last_failure: Option<String>,
 }
 
 /// One operation on its way.
@@ -126,6 +133,7 @@ where
         Self {
             shared: Arc::new(Shared {
                 queues: Mutex::new(HashMap::new()),
+                tickets: AtomicU64::new(0),
                 ended: ended.clone(),
             }),
             _ended: ended.drop_guard(),
@@ -152,17 +160,17 @@ where
             () = context.cancel.cancelled() => (ErrorCode::Cancelled, "cancelled"),
             () = sleep_until(context.deadline) => (ErrorCode::DeadlineExceeded, "the deadline passed"),
         };
-        if let Some(ticket) = self.shared.withdraw(key, number) {
-            return Err(OperationError {
-                may_have_effect: ticket.may_have_effect,
-                ..OperationError::new(code, format!("{why} before it was its turn"))
-            });
+        if let Some(error) = self.shared.withdraw(key, number, code, why) {
+            return Err(error);
         }
         // It is in a commit that is under way.
         if code == ErrorCode::Cancelled {
             let in_time = (Instant::now() + CANCEL_TIME).min(context.deadline);
             if let Ok(reply) = tokio::time::timeout_at(in_time, &mut reply).await {
                 return received(reply);
+            }
+            if let Some(error) = self.shared.withdraw(key, number, code, why) {
+                return Err(error);
             }
         }
         Err(OperationError {
@@ -180,20 +188,25 @@ where
         may_have_effect: bool,
     ) -> (u64, oneshot::Receiver<Result<C::Outcome, OperationError>>) {
         let (reply, receiver) = oneshot::channel();
+        let number = self.shared.tickets.fetch_add(1, Ordering::Relaxed);
+        let mut driver = None;
         let mut queues = self.shared.queues();
         let queue = queues.entry(key.clone()).or_insert_with(|| {
-            let driver = Driver::new(Arc::clone(&self.shared), key.clone(), committer());
-            let ended = self.shared.ended.clone();
-            tokio::spawn(async move { ended.run_until_cancelled(driver.run()).await });
+            let hurry = Arc::new(Notify::new());
+            let of = (Arc::clone(&self.shared), key.clone());
+            driver = Some(Driver::new(of, committer(), Arc::clone(&hurry)));
             Queue {
                 waiting: VecDeque::new(),
                 last_came: Instant::now(),
-                tickets: 0,
+                rests_until: None,
+                hurry,
+                last_failure: None,
             }
         });
         queue.last_came = Instant::now();
-        queue.tickets += 1;
-        let number = queue.tickets;
+        if queue.rests_until.is_some_and(|until| context.deadline <= until) {
+            queue.hurry.notify_one();
+        }
         queue.waiting.push_back(Ticket {
             number,
             operation,
@@ -203,6 +216,12 @@ where
             attempts: 0,
             may_have_effect,
         });
+        drop(queues);
+        // A runtime that is ending drops the driver at once, which takes the queue away.
+        if let Some(driver) = driver {
+            let ended = self.shared.ended.clone();
+            tokio::spawn(async move { ended.run_until_cancelled(driver.run()).await });
+        }
         (number, receiver)
     }
 }
@@ -229,12 +248,20 @@ impl<K: Eq + std::hash::Hash, C: Committer> Shared<K, C> {
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes back an operation that is in no commit yet, or between two.
-    fn withdraw(&self, key: &K, number: u64) -> Option<Ticket<C>> {
+    /// Takes back an operation that is in no commit yet, or between two. Gives what that comes to.
+    fn withdraw(&self, key: &K, number: u64, code: ErrorCode, why: &str) -> Option<OperationError> {
         let mut queues = self.queues();
-        let waiting = &mut queues.get_mut(key)?.waiting;
-        let position = waiting.iter().position(|ticket| ticket.number == number)?;
-        waiting.remove(position)
+        let queue = queues.get_mut(key)?;
+        let position = queue.waiting.iter().position(|ticket| ticket.number == number)?;
+        let ticket = queue.waiting.remove(position)?;
+        let message = match &queue.last_failure {
+            Some(failure) => format!("{why} before it was its turn; the commit before it failed: {failure}"),
+            None => format!("{why} before it was its turn"),
+        };
+        Some(OperationError {
+            may_have_effect: ticket.may_have_effect,
+            ..OperationError::new(code, message)
+        })
     }
 }
 

@@ -101,6 +101,7 @@ where
             wait,
             reason: error.message.clone(),
             together: 1,
+            place: 0,
         });
         tokio::select! {
             () = sleep_until(until) => {}

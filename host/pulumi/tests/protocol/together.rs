@@ -94,6 +94,28 @@ async fn one_that_the_service_refuses_fails_alone() {
     assert_eq!(plugin.emulator.members(BUCKET, ROLE).len(), COUNT - 1);
 }
 
+#[tokio::test]
+async fn what_is_secret_in_one_is_not_shown_at_another() {
+    let mut plugin = Plugin::configured().await;
+    let mut hidden = member(ROLE, "");
+    hidden["member"] = secret(&json!("user:hidden-name@x.com"));
+    plugin.make(MEMBER, "hidden", &hidden).await;
+    // It is in the policy now, and the service comes to refuse it: whoever writes is told of it.
+    plugin.emulator.set(Settings {
+        missing_identities: ["user:hidden-name@x.com".to_string()].into(),
+        ..Settings::default()
+    });
+    let inputs = plugin.check(MEMBER, "other", &json!({}), &inputs(1)).await;
+    let error = plugin
+        .try_create(MEMBER, "other", &inputs, false, 0.0)
+        .await
+        .unwrap_err();
+    assert!(
+        error.message().contains("[secret]") && !error.message().contains("hidden-name"),
+        "{error}"
+    );
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_in_the_midst_of_a_commit_the_next_run_makes_what_is_missing() {
     for done in [false, true] {

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep_until};
 
-use super::{Committer, Refused, Shared, Ticket};
+use super::{Committer, Refused, Shared, Ticket, ended};
 use crate::error::{ErrorCode, OperationError};
 use crate::operation::Event;
 use crate::retry::Backoff;
@@ -26,6 +27,7 @@ pub struct Driver<K: Eq + Hash, C: Committer> {
     shared: Arc<Shared<K, C>>,
     key: K,
     committer: C,
+    hurry: Arc<Notify>,
     backoff: Backoff,
     /// Its queue is gone; another of the same key may be there.
     has_ended: bool,
@@ -41,11 +43,12 @@ impl<K: Eq + Hash, C: Committer> Drop for Driver<K, C> {
 }
 
 impl<K: Eq + Hash, C: Committer> Driver<K, C> {
-    pub fn new(shared: Arc<Shared<K, C>>, key: K, committer: C) -> Self {
+    pub fn new((shared, key): (Arc<Shared<K, C>>, K), committer: C, hurry: Arc<Notify>) -> Self {
         Self {
             shared,
             key,
             committer,
+            hurry,
             backoff: Backoff::new(),
             has_ended: false,
         }
@@ -74,6 +77,9 @@ impl<K: Eq + Hash, C: Committer> Driver<K, C> {
             match committed.answers {
                 Ok(answers) => {
                     self.backoff = Backoff::new();
+                    if let Some(queue) = self.shared.queues().get_mut(&self.key) {
+                        queue.last_failure = None;
+                    }
                     for (ticket, answer) in batch.into_iter().zip(answers) {
                         ticket.context.tell(answer.events, ticket.may_have_effect);
                         let may_have_effect = ticket.may_have_effect;
@@ -123,6 +129,10 @@ impl<K: Eq + Hash, C: Committer> Driver<K, C> {
             if ticket.reply.is_closed() {
                 continue;
             }
+            if let Some((code, why)) = ended(&ticket.context) {
+                ticket.end(code, format!("{why} before it was its turn"));
+                continue;
+            }
             // What may have been done already has to be seen to its end.
             if !ticket.may_have_effect
                 && let Some(outcome) = self.committer.outcome_without(&ticket.operation)
@@ -152,7 +162,9 @@ impl<K: Eq + Hash, C: Committer> Driver<K, C> {
         let mut again = VecDeque::with_capacity(count);
         for mut ticket in batch {
             let Some(wait) = wait else {
-                if may_be_of_one && count > 1 {
+                if let Some((code, why)) = ended(&ticket.context).filter(|_| count > 1) {
+                    ticket.end(code, format!("{why}: {}", error.message));
+                } else if may_be_of_one && count > 1 {
                     ticket.most = count.div_ceil(2);
                     again.push_back(ticket);
                 } else {
@@ -174,23 +186,37 @@ impl<K: Eq + Hash, C: Committer> Driver<K, C> {
                 again.push_back(ticket);
             }
         }
-        for ticket in again.iter().filter(|_| wait.is_some()) {
+        for (place, ticket) in again.iter().enumerate().filter(|_| wait.is_some()) {
             (ticket.context.on_event)(Event::Waiting {
                 attempt: ticket.attempts,
                 wait: wait.unwrap_or_default(),
                 reason: error.message.clone(),
+                place,
                 together: again.len(),
             });
         }
-        let has_more = {
+        let until = wait.map(|wait| now + wait);
+        {
             let mut queues = self.shared.queues();
             let Some(queue) = queues.get_mut(&self.key) else { return };
             again.append(&mut queue.waiting);
             mem::swap(&mut queue.waiting, &mut again);
-            !queue.waiting.is_empty()
-        };
-        if let Some(wait) = wait.filter(|_| has_more) {
-            sleep(wait).await;
+            queue.last_failure = Some(error.message);
+            // One that cannot wait for so long has its own attempt; and so have those that come meanwhile.
+            let can_wait = |until: &Instant| queue.waiting.iter().all(|ticket| ticket.context.deadline > *until);
+            queue.rests_until = until.filter(|until| !queue.waiting.is_empty() && can_wait(until));
+            if queue.rests_until.is_none() {
+                return;
+            }
+        }
+        if let Some(until) = until {
+            tokio::select! {
+                () = sleep_until(until) => {}
+                () = self.hurry.notified() => {}
+            }
+        }
+        if let Some(queue) = self.shared.queues().get_mut(&self.key) {
+            queue.rests_until = None;
         }
     }
 }

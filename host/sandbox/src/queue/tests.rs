@@ -407,3 +407,68 @@ async fn what_is_under_way_ends_with_its_queues() {
     sleep(LATENCY * 2).await;
     assert!(service.seen.lock().unwrap().applied.is_empty());
 }
+
+#[tokio::test(start_paused = true)]
+async fn one_that_cannot_wait_for_so_long_has_its_own_attempt_and_hears_why_it_failed() {
+    let hour = |retry_after| Refused {
+        error: OperationError {
+            retry_after: Some(Duration::from_secs(retry_after)),
+            ..for_now(false).error
+        },
+        may_be_of_one: false,
+    };
+    let fixture = Fixture::new(move |number, _| if number < 2 { Err(hour(3_600)) } else { Ok(()) });
+    let patient = Context {
+        deadline: Instant::now() + Duration::from_secs(7_200),
+        ..context()
+    };
+    let patient = tokio::spawn(fixture.commit(1, patient));
+    sleep(LATENCY * 2).await;
+    // It is tried at once, and fails with the service's reason.
+    let error = fixture.commit(2, context()).await.unwrap_err();
+    assert_eq!(error.code, ErrorCode::DeadlineExceeded);
+    assert!(error.message.contains("it is down"), "{error}");
+    // The next one finds the service well again, and takes along who waits.
+    assert_eq!(fixture.commit(3, context()).await, Ok("done"));
+    assert_eq!(patient.await.unwrap(), Ok("done"));
+    assert_eq!(fixture.begun(), [vec![1], vec![1, 2], vec![1, 3]]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn those_that_come_while_a_commit_fails_for_longer_than_they_can_wait_are_tried_once_too() {
+    let hour = Refused {
+        error: OperationError {
+            retry_after: Some(Duration::from_secs(3_600)),
+            ..for_now(false).error
+        },
+        may_be_of_one: false,
+    };
+    let fixture = Fixture::new(move |number, _| if number == 0 { Err(hour.clone()) } else { Ok(()) });
+    let first = tokio::spawn(fixture.commit(1, context()));
+    sleep(LATENCY / 2).await;
+    assert_eq!(fixture.commit(2, context()).await, Ok("done"));
+    assert!(first.await.unwrap().unwrap_err().message.contains("it is down"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn those_that_are_cancelled_while_a_commit_is_halved_are_not_committed_again() {
+    let fixture = Fixture::new(|_, operations| {
+        if operations.contains(&7) {
+            Err(for_good(true))
+        } else {
+            Ok(())
+        }
+    });
+    let cancelled = context();
+    let tasks: Vec<_> = (0..16)
+        .map(|operation| tokio::spawn(fixture.commit(operation, cancelled.clone())))
+        .collect();
+    // In the midst of the first commit, which is refused.
+    sleep(LATENCY / 2).await;
+    cancelled.cancel.cancel();
+    for task in tasks {
+        let error = task.await.unwrap().unwrap_err();
+        assert_eq!((error.code, error.may_have_effect), (ErrorCode::Cancelled, false));
+    }
+    assert_eq!(fixture.begun().len(), 1);
+}
