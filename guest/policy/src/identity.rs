@@ -64,6 +64,11 @@ impl Identity {
         &self.0
     }
 
+    /// What follows the kind: an address, mostly.
+    pub fn address(&self) -> &str {
+        address(&self.0)
+    }
+
     /// Whether a policy's member is this identity. `deleted:…` members are nobody's.
     pub fn is(&self, member: &str) -> bool {
         self.canonical() == canonical(member)
@@ -86,6 +91,11 @@ impl fmt::Display for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
+}
+
+/// What follows a member's kind: an address, mostly.
+pub fn address(member: &str) -> &str {
+    member.split_once(':').map_or(member, |(_, address)| address)
 }
 
 /// The form in which members of a policy are compared: letters beyond ASCII as they are, because how they fold is nobody's

@@ -5,11 +5,12 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use crate::condition::ConditionDigest;
+use crate::condition::{Condition, ConditionDigest};
 use crate::config::{Config, PolicyMode};
 use crate::document::{BindingKey, Policy};
 use crate::failure::Failure;
 use crate::grant_id::GrantId;
+use crate::identity::Identity;
 use crate::import::{ConditionName, Sought};
 use crate::limits;
 use crate::resource::{Args, Grant, State, parse_id};
@@ -131,12 +132,16 @@ impl<S: Subject> Prepared<S> {
         Ok(Self { target, work })
     }
 
-    /// Whether the operation may put this member of a policy there, or take it away.
-    pub fn concerns(&self, member: &str) -> bool {
+    /// Whether the operation has to do with an address, of whatever kind of identity: puts it into a policy, or takes it out.
+    pub fn concerns(&self, address: &str) -> bool {
+        let is_it = |identity: &Identity| identity.address().eq_ignore_ascii_case(address);
         match &self.work {
-            Work::Grant { grant, .. } => grant.identities.iter().any(|identity| identity.is(member)),
+            Work::Grant { grant, args, .. } => {
+                let in_condition = |condition: &Condition| condition.expression.contains(address);
+                grant.identities.iter().any(is_it) || args.condition.as_ref().is_some_and(in_condition)
+            }
             // A binding that goes takes its whole list with it.
-            Work::Revoke { id } => id.identity.as_ref().is_none_or(|identity| identity.is(member)),
+            Work::Revoke { id } => id.identity.as_ref().is_none_or(is_it),
             Work::Find { .. } => false,
         }
     }

@@ -3,6 +3,7 @@
 
 use bindery_policy::config::Config;
 use bindery_policy::document::{Policy, PolicyError};
+use bindery_policy::identity::address;
 use bindery_policy::operation::{Operation, Outcome, Prepared, Refusal};
 use bindery_policy::resource::State;
 use bindery_policy::subject::Subject;
@@ -81,17 +82,15 @@ pub fn commit<S: Subject>(
             .map(|outcome| answer(outcome.map(|outcome| outcome.committed(&etag))))
             .collect()),
         Err(Failure::NoTarget) => Ok(without_target(prepared)),
-        Err(Failure::Error(error)) if is_of_the_whole(&error) => match refused_member(&error, &read, &prepared) {
-            // No half of the operations would fare better.
-            Some(member) => {
-                let message = format!(
-                    "{}; `{member}` is in the policy already, and until it is taken out nothing can be written",
-                    error.message
-                );
-                Ok(without_write(prepared, config, &read, &Error { message, ..error }))
-            }
-            None => Err(error),
-        },
+        // No half of the operations would fare better.
+        Err(Failure::Error(error)) if is_of_the_whole(&error) && is_refused_for_others(&error, &read, &prepared) => {
+            let message = format!(
+                "{}; that identity is in the policy already, and is none of those that are granted here",
+                error.message
+            );
+            Ok(without_write(prepared, config, &read, &Error { message, ..error }))
+        }
+        Err(Failure::Error(error)) if is_of_the_whole(&error) => Err(error),
         Err(Failure::Error(error)) => Ok(without_write(prepared, config, &read, &error)),
     }
 }
@@ -135,18 +134,28 @@ fn prepare<S: Subject>(kind: TargetKind, config: &Config, operations: Vec<Operat
         .collect()
 }
 
-/// The member that the service refuses, where it was in the policy before, and none of the operations has to do with it.
-fn refused_member<'p, S: Subject>(error: &Error, read: &'p Policy, prepared: &[Preparation<S>]) -> Option<&'p str> {
+/// Whether the service refuses a member that was in the policy before, and that none of the operations has to do with.
+fn is_refused_for_others<S: Subject>(error: &Error, read: &Policy, prepared: &[Preparation<S>]) -> bool {
     if error.code != Code::InvalidArgument || error.retry_after.is_some() || error.effect != Effect::None {
-        return None;
+        return false;
     }
-    let is_named = |member: &&str| {
-        let value = member.split_once(':').map_or(*member, |(_, value)| value);
-        value.contains('@') && error.message.contains(value)
-    };
-    read.all_members()
-        .find(is_named)
-        .filter(|member| !prepared.iter().flatten().any(|operation| operation.concerns(member)))
+    let is_named = |address: &&str| address.contains('@') && has_word(&error.message, address);
+    let mut named = read.all_members().map(address).filter(is_named).peekable();
+    let is_of_others = |address| !prepared.iter().flatten().any(|operation| operation.concerns(address));
+    named.peek().is_some() && named.all(is_of_others)
+}
+
+/// Whether an address stands in a text, and is no part of another one.
+fn has_word(text: &str, address: &str) -> bool {
+    let goes_on = |c: char| c.is_alphanumeric() || "._%+-@".contains(c);
+    let (text, address) = (text.to_lowercase(), address.to_lowercase());
+    text.match_indices(&address).any(|(start, found)| {
+        let before = text.get(..start).and_then(|before| before.chars().next_back());
+        let after = text.get(start + found.len()..).unwrap_or_default();
+        // A full stop may end the sentence.
+        let after = after.strip_prefix('.').unwrap_or(after);
+        !before.is_some_and(goes_on) && !after.starts_with(goes_on)
+    })
 }
 
 fn refused_each<S: Subject>(prepared: Vec<Preparation<S>>) -> Vec<Answer<S>> {
@@ -386,27 +395,30 @@ mod tests {
 
     #[test]
     fn a_refused_member_that_others_put_there_is_no_operations_fault() {
-        let there = r#"{"etag":"OLD=","bindings":[{"role":"roles/y","members":["user:gone@example.com"]}]}"#;
-        let refusing = || Fake {
-            write: Err(Failure::Error(Error::fatal(
-                Code::InvalidArgument,
-                "User gone@example.com does not exist.",
-            ))),
-            ..Fake::holding(there)
+        let refusing = |said: &str| Fake {
+            write: Err(Failure::Error(Error::fatal(Code::InvalidArgument, said))),
+            ..Fake::holding(
+                r#"{"etag":"OLD=","bindings":[{"role":"roles/y","members":["user:eve@example.com","serviceAccount:steve@example.com"]}]}"#,
+            )
         };
         let others = || vec![create("b", "user:a@example.com"), create("b", "user:b@example.com")];
-        let answers = run(&mut refusing(), others()).unwrap();
+        let answers = run(&mut refusing("User Eve@example.com does not exist."), others()).unwrap();
         for answer in &answers {
             let message = &error(answer).message;
-            assert!(
-                message.contains("`user:gone@example.com` is in the policy already"),
-                "{message}"
-            );
+            assert!(message.contains("is in the policy already"), "{message}");
         }
         // Where one of them has to do with it, it may be that one's fault.
-        let mut operations = others();
-        operations.push(create("b", "user:gone@example.com"));
-        assert!(run(&mut refusing(), operations).is_err());
+        for (said, member) in [
+            ("User eve@example.com does not exist.", "user:eve@example.com"),
+            ("User steve@example.com does not exist.", "user:steve@example.com"),
+            ("User eve@example.com.au does not exist.", "user:eve@example.com.au"),
+            ("The role is not supported for this resource.", "user:c@example.com"),
+        ] {
+            let mut operations = others();
+            operations.push(create("b", member));
+            assert!(run(&mut refusing(said), operations).is_err(), "{said}");
+        }
+        assert!(run(&mut refusing("User adam.eve@example.com does not exist."), others()).is_err());
     }
 
     #[test]

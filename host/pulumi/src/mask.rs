@@ -104,30 +104,30 @@ pub struct Secrets(Mutex<Seen>);
 
 #[derive(Debug, Default)]
 struct Seen {
-    masks: Vec<Mask>,
-    /// All of them in one; none since the last came.
+    texts: BTreeSet<String>,
+    /// What hides them; none since the last came.
     all: Option<Arc<Mask>>,
 }
 
 impl Secrets {
     /// Hides from now on what this one hides.
     pub fn add(&self, mask: &Mask) {
-        if mask.texts.is_empty() {
-            return;
-        }
         let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        seen.masks.push(mask.clone());
-        seen.all = None;
+        for text in &mask.texts {
+            if !seen.texts.contains(text) {
+                seen.texts.insert(text.clone());
+                seen.all = None;
+            }
+        }
     }
 
     /// What hides all of them.
     pub fn all(&self) -> Arc<Mask> {
         let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let Seen { masks, all } = &mut *seen;
+        let Seen { texts, all } = &mut *seen;
         let all = all.get_or_insert_with(|| {
-            let texts = masks.iter().flat_map(|mask| mask.texts.iter().cloned());
             Arc::new(Mask {
-                texts: longest_first(texts.collect()),
+                texts: longest_first(texts.iter().cloned().collect()),
                 paths: BTreeSet::new(),
             })
         });

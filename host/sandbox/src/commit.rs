@@ -234,8 +234,8 @@ fn taken_apart(called: call::Answer) -> (Val, Vec<Event>, Vec<String>) {
 
 /// Says with an error what was denied.
 fn add(denials: &[String], error: &mut OperationError) {
-    for denial in denials {
-        error.message = format!("{}; {denial}", error.message);
+    if !denials.is_empty() {
+        error.message = format!("{}; {}", error.message, output::cut(&denials.join("; ")));
     }
 }
 

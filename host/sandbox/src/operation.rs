@@ -143,7 +143,7 @@ impl Tenant {
             resource.outputs.extend(declared);
             return Ok(resource);
         }
-        Err(settled_error(error, found.is_ok()))
+        Err(settled_error(error, matches!(found, Ok(None))))
     }
 
     async fn is_as_declared(&self, token: &str, resource: &Resource, inputs: &PropertyMap) -> bool {
@@ -242,15 +242,13 @@ impl Tenant {
             Ok(resource) => return Ok(resource),
             Err(error) => error,
         };
-        if !error.may_have_effect {
-            return Err(error);
+        if error.may_have_effect
+            && let Ok(Some(resource)) = self.settled(context, ty, target, &old.id, Some(&old.outputs)).await
+            && self.is_as_declared(token, &resource, inputs).await
+        {
+            return Ok(resource);
         }
-        let found = self.settled(context, ty, target, &old.id, Some(&old.outputs)).await;
-        let is_read = found.is_ok();
-        match found {
-            Ok(Some(resource)) if self.is_as_declared(token, &resource, inputs).await => Ok(resource),
-            _ => Err(settled_error(error, is_read)),
-        }
+        Err(error)
     }
 
     /// Removes a resource, unless a resource of this run owns what it occupies.
@@ -275,9 +273,12 @@ impl Tenant {
             keeper: Some(Arc::new(move || run.keeps(&claim, &urn, reason))),
         };
         let deleted = self.commit(context, ty, Some(&target), Lane::Changes, delete).await;
+        let deleted = deleted.and_then(|outcome| match outcome {
+            Outcome::Done(Some(_)) => Err(contract("delete", "a resource that is still there".to_string())),
+            outcome => Ok(outcome),
+        });
         match deleted {
-            Ok(Outcome::Done(None)) => Ok(Deleted::Removed),
-            Ok(Outcome::Done(Some(_))) => Err(contract("delete", "a resource that is still there".to_string())),
+            Ok(Outcome::Done(_)) => Ok(Deleted::Removed),
             Ok(Outcome::KeptFor(owner)) => Ok(Deleted::KeptFor(owner)),
             Err(error) if error.may_have_effect => {
                 let found = self
@@ -285,7 +286,7 @@ impl Tenant {
                     .await;
                 match found {
                     Ok(None) => Ok(Deleted::Removed),
-                    _ => Err(settled_error(error, found.is_ok())),
+                    found => Err(settled_error(error, matches!(found, Ok(Some(_))))),
                 }
             }
             Err(error) => Err(error),
@@ -395,9 +396,9 @@ async fn alone(lifecycle: &Lifecycle, context: &Context, act: Act, unsure: bool)
     answer.outcome
 }
 
-/// The error of an operation that may have had an effect in an earlier attempt. A refusal that needs no more attempts came
-/// after that, and a read that does not find the effect confirms it.
-fn settled_error(error: OperationError, is_read: bool) -> OperationError {
+/// The error of an operation that may have had an effect in an earlier attempt. Where it ended in a refusal, and a read finds
+/// that the resource is not there which was to be made, or is there which was to go, it had none.
+fn settled_error(error: OperationError, is_without_effect: bool) -> OperationError {
     let is_refusal = match error.code {
         ErrorCode::NotFound
         | ErrorCode::InvalidArgument
@@ -412,7 +413,7 @@ fn settled_error(error: OperationError, is_read: bool) -> OperationError {
         | ErrorCode::Internal => false,
     };
     OperationError {
-        may_have_effect: !(is_refusal && is_read),
+        may_have_effect: !(is_refusal && is_without_effect),
         ..error
     }
 }

@@ -1,6 +1,7 @@
 //! What a guest prints: kept by line, up to a cap, without control characters. An engine shows it on the resource: stderr
 //! as warnings, stdout as debug messages.
 
+use std::borrow::Cow;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
@@ -63,9 +64,14 @@ pub fn clean(line: &str) -> String {
 
 /// A message, cleaned in the same way, and cut where it is too long.
 pub fn message(text: &str) -> String {
+    clean(&cut(text))
+}
+
+/// A message, cut where it is too long.
+pub fn cut(text: &str) -> Cow<'_, str> {
     match text.get(..text.floor_char_boundary(limits::MESSAGE)) {
-        Some(beginning) if beginning.len() < text.len() => format!("{} (cut off)", clean(beginning)),
-        _ => clean(text),
+        Some(beginning) if beginning.len() < text.len() => Cow::Owned(format!("{beginning} (cut off)")),
+        _ => Cow::Borrowed(text),
     }
 }
 

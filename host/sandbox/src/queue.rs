@@ -204,10 +204,12 @@ where
             }
         });
         queue.last_came = Instant::now();
-        if queue.rests_until.is_some_and(|until| context.deadline <= until) {
+        // One that cannot wait for the end of a rest ends it, and comes first.
+        let is_hasty = queue.rests_until.take_if(|until| context.deadline <= *until).is_some();
+        if is_hasty {
             queue.hurry.notify_one();
         }
-        queue.waiting.push_back(Ticket {
+        let ticket = Ticket {
             number,
             operation,
             context: context.clone(),
@@ -215,7 +217,12 @@ where
             most: usize::MAX,
             attempts: 0,
             may_have_effect,
-        });
+        };
+        if is_hasty {
+            queue.waiting.push_front(ticket);
+        } else {
+            queue.waiting.push_back(ticket);
+        }
         drop(queues);
         // A runtime that is ending drops the driver at once, which takes the queue away.
         if let Some(driver) = driver {

@@ -6,6 +6,7 @@ use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use futures_util::future::join_all;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
@@ -202,12 +203,19 @@ impl<K: Eq + Hash, C: Committer> Driver<K, C> {
             again.append(&mut queue.waiting);
             mem::swap(&mut queue.waiting, &mut again);
             queue.last_failure = Some(error.message);
-            // One that cannot wait for so long has its own attempt; and so have those that come meanwhile.
-            let can_wait = |until: &Instant| queue.waiting.iter().all(|ticket| ticket.context.deadline > *until);
-            queue.rests_until = until.filter(|until| !queue.waiting.is_empty() && can_wait(until));
-            if queue.rests_until.is_none() {
+            queue.waiting.retain(|ticket| !ticket.reply.is_closed());
+            let Some(until) = until.filter(|_| !queue.waiting.is_empty()) else {
+                return;
+            };
+            // Those that cannot wait for so long have an attempt at once, and before the others: it is their last.
+            let can_wait = |ticket: &Ticket<C>| ticket.context.deadline > until;
+            if !queue.waiting.iter().all(can_wait) {
+                queue.waiting.make_contiguous().sort_by_key(can_wait);
                 return;
             }
+            queue.rests_until = Some(until);
+            // Of an earlier rest.
+            let _ = self.hurry.notified().now_or_never();
         }
         if let Some(until) = until {
             tokio::select! {

@@ -120,6 +120,14 @@ impl Fixture {
         failed
     }
 
+    /// Commits all of them at once, for as long as this is waited for.
+    fn commit_all_in(&self, operations: std::ops::Range<u32>) -> impl Future<Output = ()> + Send + 'static {
+        let commits: Vec<_> = operations.map(|operation| self.commit(operation, context())).collect();
+        async move {
+            futures_util::future::join_all(commits).await;
+        }
+    }
+
     fn begun(&self) -> Vec<Vec<u32>> {
         self.service.seen.lock().unwrap().begun.clone()
     }
@@ -431,7 +439,7 @@ async fn one_that_cannot_wait_for_so_long_has_its_own_attempt_and_hears_why_it_f
     // The next one finds the service well again, and takes along who waits.
     assert_eq!(fixture.commit(3, context()).await, Ok("done"));
     assert_eq!(patient.await.unwrap(), Ok("done"));
-    assert_eq!(fixture.begun(), [vec![1], vec![1, 2], vec![1, 3]]);
+    assert_eq!(fixture.begun(), [vec![1], vec![2, 1], vec![3, 1]]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -471,4 +479,32 @@ async fn those_that_are_cancelled_while_a_commit_is_halved_are_not_committed_aga
         assert_eq!((error.code, error.may_have_effect), (ErrorCode::Cancelled, false));
     }
     assert_eq!(fixture.begun().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_cannot_wait_does_not_keep_the_others_from_resting() {
+    // The first is refused with others until it stands alone, and then all of them fail for now.
+    let fixture = Fixture::new(|number, _| {
+        if number == 0 {
+            Err(for_good(true))
+        } else {
+            Err(for_now(false))
+        }
+    });
+    let patient = tokio::spawn(fixture.commit_all_in(0..2));
+    sleep(LATENCY / 2).await;
+    let hasty = Context {
+        deadline: Instant::now() + LATENCY * 3,
+        ..context()
+    };
+    let error = fixture.commit(9, hasty).await.unwrap_err();
+    assert_eq!(error.code, ErrorCode::DeadlineExceeded);
+    sleep(Duration::from_secs(5)).await;
+    assert!(
+        fixture.begun().iter().any(|batch| batch.contains(&9)),
+        "{:?}",
+        fixture.begun()
+    );
+    assert!(fixture.begun().len() <= 12, "{:?}", fixture.begun());
+    patient.abort();
 }
