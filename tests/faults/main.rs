@@ -97,6 +97,7 @@ fn live(world: &World, engine: &dyn Engine, program: &mut Program, until: &Until
             engine.up();
         }
         world.is_done(program);
+        program.is_done();
         if program.random.f64() < 0.3 {
             engine.refresh();
         }

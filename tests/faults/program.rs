@@ -61,9 +61,12 @@ struct Resource {
     is_imported: bool,
 }
 
+/// A kind, a target, a role, a condition, and a member's identity.
+type Claim = (Kind, usize, usize, Option<usize>, Option<usize>);
+
 impl Resource {
     /// What it owns.
-    fn claim(&self) -> (Kind, usize, usize, Option<usize>, Option<usize>) {
+    fn claim(&self) -> Claim {
         let member = self.members.first().filter(|_| self.kind != Kind::Origin);
         (self.kind, self.target, self.role, self.condition, member.copied())
     }
@@ -74,6 +77,8 @@ pub struct Program {
     pub number: usize,
     pub random: fastrand::Rng,
     resources: BTreeMap<String, Resource>,
+    /// What it owns or may own: of the last version that was applied, and of all since.
+    held: BTreeSet<Claim>,
     names: usize,
 }
 
@@ -83,6 +88,7 @@ impl Program {
             number,
             random: fastrand::Rng::with_seed(seed.wrapping_add(number as u64)),
             resources: BTreeMap::new(),
+            held: BTreeSet::new(),
             names: 0,
         }
     }
@@ -92,8 +98,19 @@ impl Program {
         self.resources.clear();
     }
 
+    /// It was applied, and owns what it declares.
+    pub fn is_done(&mut self) {
+        self.held = self.resources.values().map(Resource::claim).collect();
+    }
+
     /// Some changes. False if the run that applies them must not be stopped: what is imported and never was is nobody's.
     pub fn change(&mut self, world: &World) -> bool {
+        let can_be_killed = self.changed(world);
+        self.held.extend(self.resources.values().map(Resource::claim));
+        can_be_killed
+    }
+
+    fn changed(&mut self, world: &World) -> bool {
         for resource in self.resources.values_mut() {
             resource.is_imported = false;
         }
@@ -103,7 +120,6 @@ impl Program {
             }
             return true;
         }
-        let last = self.resources.clone();
         for _ in 0..self.random.usize(1..6) {
             let before = self.resources.clone();
             match self.random.u32(0..8) {
@@ -123,8 +139,8 @@ impl Program {
             && let Some(name) = self.create()
         {
             let created = &self.resources[&name];
-            // What the last version owned is there already, perhaps with other members.
-            if last.values().all(|resource| resource.claim() != created.claim()) {
+            // What it owned before is there already, perhaps with other members.
+            if !self.held.contains(&created.claim()) {
                 world.grant_for_import(&self.grants_of(created));
                 if let Some(created) = self.resources.get_mut(&name) {
                     created.is_imported = true;
