@@ -36,7 +36,7 @@ soak seconds="3600": engine
 
 # Every fuzz target for so long. What is found stays in fuzz/found and fuzz/artifacts.
 fuzz seconds="300":
-    fuzz/run {{seconds}}
+    fuzz/run -max_total_time={{seconds}}
 
 # What committing together is worth, how a stack grows from 10 to 10,000 resources, and what the parts of a commit take: the
 # tables of docs/performance.md.

@@ -37,7 +37,7 @@ const UNKNOWNS: [&str; 7] = [
 pub struct Properties {
     /// The values, secrets among them in the clear.
     pub values: PropertyMap,
-    /// Which of them are secret.
+    /// Which of them are secret: the outermost places, all that is in them too.
     pub secrets: BTreeSet<PropertyPath>,
 }
 
@@ -49,9 +49,10 @@ pub fn decode(values: Option<Struct>) -> Result<Properties, Vec<CheckFailure>> {
     let mut decoding = Decoding::default();
     let mut properties = PropertyMap::new();
     for (name, value) in values.unwrap_or_default().fields {
-        let value = decoding.value(value, &PropertyPath::property(&name));
-        if value != Value::Null {
-            properties.insert(name, value);
+        let path = PropertyPath::property(&name);
+        match decoding.value(value, &path) {
+            Value::Null => _ = decoding.secrets.remove(&path),
+            value => _ = properties.insert(name, value),
         }
     }
     if decoding.failures.is_empty() {
@@ -67,6 +68,7 @@ pub fn decode(values: Option<Struct>) -> Result<Properties, Vec<CheckFailure>> {
 #[derive(Default)]
 struct Decoding {
     secrets: BTreeSet<PropertyPath>,
+    is_within_secret: bool,
     failures: Vec<CheckFailure>,
 }
 
@@ -101,16 +103,14 @@ impl Decoding {
         };
         let signature = text(&signature).unwrap_or_default().to_string();
         match signature.as_str() {
-            SECRET => {
-                self.secrets.insert(at.clone());
-                self.inner(&mut object, at)
-            }
+            SECRET => self.secret(&mut object, at),
             OUTPUT => {
                 let secret = object.fields.get("secret").and_then(|secret| secret.kind.as_ref());
                 if secret == Some(&Kind::BoolValue(true)) {
-                    self.secrets.insert(at.clone());
+                    self.secret(&mut object, at)
+                } else {
+                    self.inner(&mut object, at)
                 }
-                self.inner(&mut object, at)
             }
             // A resource stands for its id; a component, which has none, for its URN.
             RESOURCE => match (object.fields.remove("id"), object.fields.remove("urn")) {
@@ -135,6 +135,17 @@ impl Decoding {
                 "is of a kind that this provider does not know; it may be too old for the engine",
             ),
         }
+    }
+
+    fn secret(&mut self, object: &mut Struct, at: &PropertyPath) -> Value {
+        if self.is_within_secret {
+            return self.inner(object, at);
+        }
+        self.secrets.insert(at.clone());
+        self.is_within_secret = true;
+        let value = self.inner(object, at);
+        self.is_within_secret = false;
+        value
     }
 
     /// What a secret or an output holds. One that holds nothing is not known yet.
@@ -298,6 +309,17 @@ mod tests {
         let path = PropertyPath::parse("p.list[1]").unwrap();
         assert_eq!(properties.secrets, [path].into());
         assert_eq!(encode(&properties.values, &properties.secrets), sent);
+    }
+
+    #[test]
+    fn a_secret_within_a_secret_is_one_and_a_secret_that_is_nothing_is_none() {
+        let inner = special(SECRET, &[("value", string("s"))]);
+        let outer = special(SECRET, &[("value", object([("a".to_string(), inner)].into_iter()))]);
+        assert_eq!(decoded(outer).1, ["p"]);
+        assert_eq!(
+            decoded(special(SECRET, &[("value", wire(&Value::Null))])),
+            (Value::Null, vec![])
+        );
     }
 
     #[test]
