@@ -167,7 +167,7 @@ async fn requests_of_one_call_are_counted() {
     let error = create(&tenant, json!({"deed": "hammer", "url": origin}))
         .await
         .unwrap_err();
-    assert!(error.to_string().contains("more than 100 requests"), "{error}");
+    assert!(error.to_string().contains("`requests` = 100"), "{error}");
     assert_eq!(server.requests().len(), 100);
 }
 

@@ -50,7 +50,7 @@ pub fn properties(json: serde_json::Value) -> PropertyMap {
 pub fn allow(origin: &str) -> AllowedOrigin {
     AllowedOrigin {
         origin: Origin::parse(origin).expect("an origin"),
-        bearer: None,
+        credential: None,
     }
 }
 
@@ -61,6 +61,7 @@ pub async fn tenant(component: &Arc<Component>, config: serde_json::Value, origi
         config: properties(config),
         origins: origins.iter().copied().map(allow).collect(),
         limits,
+        ..TenantOptions::default()
     };
     Tenant::new(&RUNTIME, Arc::clone(component), options)
         .await

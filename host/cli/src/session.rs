@@ -5,8 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bindery_credentials::{GoogleCredential, Settings, settings};
 use bindery_emulator::{Emulator, Options};
-use bindery_resource::{PropertyMap, Value};
+use bindery_resource::{CheckFailure, PropertyMap, Value};
+use bindery_sandbox::credential::Credential;
 use bindery_sandbox::egress::AllowedOrigin;
 use bindery_sandbox::error::ConfigureError;
 use bindery_sandbox::origin::Origin;
@@ -70,6 +72,19 @@ impl Session {
         for (key, value) in &configuration.given {
             config.insert(key.clone(), typed(&component.config, key, value)?);
         }
+        // Who makes the requests is no part of the state, and no component's business.
+        let mut host = config.clone();
+        if manifest.is_google() {
+            config.retain(|key, _| settings::key(key).is_none());
+        }
+        host.retain(|key, _| !config.contains_key(key));
+        let settings = if configuration.emulate {
+            Settings::default()
+        } else {
+            Settings::read(&host, &variable).map_err(bad_keys)?
+        };
+        let user_agent = settings.user_agent.clone();
+        let google: Arc<dyn Credential> = Arc::new(GoogleCredential::new(settings));
         let mut endpoints = PropertyMap::new();
         let emulator = match configuration.policies.filter(|_| configuration.emulate) {
             Some(policies) => Some(emulate(policies).await?),
@@ -85,8 +100,10 @@ impl Session {
         let mut origins = match &emulator {
             // Nothing but the emulator is called, and it gets no credential.
             Some(emulator) => vec![without_credential(&emulator.origin())?],
-            None if configuration.emulate => manifest.allowed_origins(|_| None).map_err(Failure::input)?,
-            None => manifest.allowed_origins(variable).map_err(Failure::input)?,
+            None if configuration.emulate => manifest.allowed_origins(|_| None, None).map_err(Failure::input)?,
+            None => manifest
+                .allowed_origins(variable, Some(&google))
+                .map_err(Failure::input)?,
         };
         if let Some(emulator) = &emulator {
             for key in endpoint_keys(&component.config) {
@@ -114,6 +131,7 @@ impl Session {
             name: component.name.clone(),
             config: configured,
             origins,
+            user_agent,
             limits: Limits::default(),
         };
         let tenant = Tenant::new(runtime, Arc::new(component), options)
@@ -175,7 +193,7 @@ async fn emulate(policies: &Path) -> Result<Emulator, Failure> {
 fn without_credential(origin: &str) -> Result<AllowedOrigin, Failure> {
     Ok(AllowedOrigin {
         origin: Origin::parse(origin).map_err(Failure::input)?,
-        bearer: None,
+        credential: None,
     })
 }
 
@@ -201,22 +219,25 @@ fn typed(config: &RecordType, key: &str, text: &str) -> Result<Value, Failure> {
 
 fn bad_config(error: ConfigureError) -> Failure {
     match error {
-        ConfigureError::Failures(failures) => {
-            let mut problems: Vec<Problem> = failures
-                .iter()
-                .map(|failure| Problem {
-                    path: Some(failure.path.clone()),
-                    ..Problem::new(format!("configuration key `{}`: {}", failure.path, failure.reason))
-                })
-                .collect();
-            if let Some(last) = problems.last_mut() {
-                last.hint = Some("set it with `--config KEY=VALUE`, or under `config` in the stack file".to_string());
-            }
-            Failure {
-                ending: Ending::Refused,
-                problems,
-            }
-        }
+        ConfigureError::Failures(failures) => bad_keys(failures),
         ConfigureError::Call(error) => Failure::run(error),
+    }
+}
+
+fn bad_keys(failures: Vec<CheckFailure>) -> Failure {
+    let problem = |failure: CheckFailure| match failure.path.first() {
+        Some(_) => Problem {
+            path: Some(failure.path.clone()),
+            ..Problem::new(format!("configuration key `{}`: {}", failure.path, failure.reason))
+        },
+        None => Problem::new(failure.reason),
+    };
+    let mut problems: Vec<Problem> = failures.into_iter().map(problem).collect();
+    if let Some(last) = problems.last_mut().filter(|last| last.path.is_some()) {
+        last.hint = Some("set it with `--config KEY=VALUE`, or under `config` in the stack file".to_string());
+    }
+    Failure {
+        ending: Ending::Refused,
+        problems,
     }
 }

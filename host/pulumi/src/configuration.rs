@@ -6,13 +6,14 @@ use std::env;
 use std::path::Path;
 use std::sync::Arc;
 
+use bindery_credentials::{GoogleCredential, Key, Settings, Source};
 use bindery_resource::{CheckFailure, PropertyMap, PropertyPath, Value, nearest};
-use bindery_sandbox::egress::{AllowedOrigin, BearerToken};
+use bindery_sandbox::credential::Credential;
+use bindery_sandbox::egress::AllowedOrigin;
 use bindery_sandbox::error::ConfigureError;
 use bindery_sandbox::origin::Origin;
 use bindery_sandbox::schema::PropertyType;
 use bindery_sandbox::{Limits, Runtime, Tenant, TenantOptions};
-use bindery_schema::host_keys::{GOOGLE_NATIVE_KEYS, Without};
 use prost_types::Struct;
 
 use crate::mask::Mask;
@@ -22,14 +23,11 @@ use crate::served::Served;
 /// The name under which programs bring keys along that make no difference here.
 const GOOGLE_NATIVE: &str = "google-native";
 
+/// These keys.
+const GOOGLE_NATIVE_KEYS: [&str; 3] = ["disablePartnerName", "partnerName", "zone"];
+
 /// What engines send along for themselves.
 pub const ENGINES_KEYS: [&str; 2] = ["version", "pluginDownloadURL"];
-
-/// The host's key for a credential that is given as it is.
-pub const ACCESS_TOKEN: &str = "accessToken";
-
-/// Where the credential comes from that no key gives.
-pub const ACCESS_TOKEN_VARIABLE: &str = "GOOGLE_OAUTH_ACCESS_TOKEN";
 
 /// The origins that an operator trusts with the credential, separated by commas.
 const CREDENTIAL_ORIGINS: &str = "BINDERY_CREDENTIAL_ORIGINS";
@@ -39,8 +37,8 @@ const CREDENTIAL_ORIGINS: &str = "BINDERY_CREDENTIAL_ORIGINS";
 pub struct Configuration {
     /// The component's keys.
     pub config: PropertyMap,
-    /// The credential.
-    pub token: Option<String>,
+    /// The host's keys: who makes the requests.
+    pub host: PropertyMap,
     /// Keys that make no difference.
     pub ignored: Vec<String>,
     /// What may be written down, as it came.
@@ -82,7 +80,7 @@ pub fn read(served: &Served, args: Struct) -> Result<Configuration, Refused> {
     })?;
     // What the engine keeps for itself.
     properties.values.retain(|key, _| !key.starts_with("__"));
-    for host in served.host_keys().iter().filter(|host| host.secret) {
+    for host in served.host_keys().iter().filter(|host| host.is_secret) {
         properties.secrets.insert(PropertyPath::property(host.name));
     }
     let mut read = Configuration {
@@ -102,26 +100,7 @@ pub fn read(served: &Served, args: Struct) -> Result<Configuration, Refused> {
             };
             read.config.insert(key.clone(), value);
         } else if let Some(host) = host {
-            match (host.without, value) {
-                (_, Value::Unknown) => {}
-                (Some(Without::Refused), _) => {
-                    let reason = format!(
-                        "is not supported yet, and leaving it out would send requests with another credential, or none; use \
-                         `{ACCESS_TOKEN}`, and {}",
-                        how_to_remove(served, key)
-                    );
-                    failures.push(CheckFailure::new(at, reason));
-                }
-                (Some(Without::Ignored), _) => read.ignored.push(key.clone()),
-                (None, Value::String(token)) if BearerToken::new(token).is_some() => {
-                    read.token = Some(token.clone()).filter(|token| !token.is_empty());
-                }
-                (None, _) => {
-                    let reason =
-                        "expected the text of a token, without characters that a request's header cannot carry";
-                    failures.push(how_to_set(served, CheckFailure::new(at, reason)));
-                }
-            }
+            read.host.insert(host.name.to_string(), value.clone());
         } else if served.name == GOOGLE_NATIVE && GOOGLE_NATIVE_KEYS.contains(&key.as_str()) {
             read.ignored.push(key.clone());
         } else if !ENGINES_KEYS.contains(&key.as_str()) {
@@ -136,12 +115,17 @@ pub fn read(served: &Served, args: Struct) -> Result<Configuration, Refused> {
         });
     }
     // One that is not known yet keeps the engine from going on without it.
-    let is_secret = |key: &str| served.host_keys().iter().any(|host| host.secret && host.name == key);
     properties
         .values
-        .retain(|key, value| *value == Value::Unknown || !is_secret(key));
+        .retain(|key, value| *value == Value::Unknown || !is_secret(served, key));
     read.kept = properties;
     Ok(read)
+}
+
+/// Whether a key's value is a credential: it is written down nowhere.
+pub fn is_secret(served: &Served, key: &str) -> bool {
+    let mut keys = served.host_keys().iter();
+    keys.any(|host: &Key| host.is_secret && host.name == key)
 }
 
 fn how_to_remove(served: &Served, key: &str) -> String {
@@ -156,8 +140,7 @@ fn how_to_set(served: &Served, failure: CheckFailure) -> CheckFailure {
     let Some(key) = failure.path.first() else {
         return failure;
     };
-    let is_secret = served.host_keys().iter().any(|host| host.secret && host.name == key);
-    let secret = if is_secret { "--secret " } else { "" };
+    let secret = if is_secret(served, key) { "--secret " } else { "" };
     let reason = format!(
         "{}; it is set by `pulumi config set {secret}{}:{key} VALUE`, or on the provider resource",
         failure.reason, served.name
@@ -212,25 +195,36 @@ pub async fn configure(
     configuration: Configuration,
 ) -> Result<Configured, Refused> {
     let Configuration {
-        config,
-        token,
-        mut mask,
-        ..
+        config, host, mut mask, ..
     } = configuration;
-    let token = token.or_else(|| variable(ACCESS_TOKEN_VARIABLE).filter(|_| served.is_built_in()));
-    let credentials = RefCell::new(Vec::new());
-    let credential = |name: &str| {
-        let found = match name {
-            ACCESS_TOKEN_VARIABLE if served.is_built_in() => token.clone(),
-            name => variable(name),
-        };
-        credentials.borrow_mut().extend(found.clone());
+    let settings = if served.manifest.is_google() {
+        Settings::read(&host, &variable)
+    } else {
+        Ok(Settings::default())
+    };
+    let settings = settings.map_err(|failures| Refused {
+        failures: failures
+            .into_iter()
+            .map(|failure| how_to_set(served, failure))
+            .collect(),
+        mask: mask.clone(),
+    })?;
+    // A service may say what it was sent.
+    for secret in settings.source.secrets() {
+        mask.add(&secret);
+    }
+    let bearers = RefCell::new(Vec::new());
+    let bearer = |name: &str| {
+        let found = variable(name);
+        bearers.borrow_mut().extend(found.clone());
         found
     };
-    let allowed = allow(served, &config, token.as_deref(), credential);
-    // A service may say what it was sent.
-    for credential in credentials.take() {
-        mask.add(&credential);
+    let source = settings.source.clone();
+    let user_agent = settings.user_agent.clone();
+    let google: Arc<dyn Credential> = Arc::new(GoogleCredential::new(settings));
+    let allowed = allow(served, &config, &google, bearer);
+    for bearer in bearers.take() {
+        mask.add(&bearer);
     }
     let refused = |failures: Vec<CheckFailure>| Refused {
         failures: failures
@@ -240,12 +234,13 @@ pub async fn configure(
         mask: mask.clone(),
     };
     let origins = allowed.map_err(&refused)?;
-    let credential_hint = credential_hint(served, &origins);
+    let credential_hint = credential_hint(served, &origins, &source);
     let claim_scope = claim_scope(served, &config);
     let options = TenantOptions {
         name: served.name.clone(),
         config,
         origins,
+        user_agent,
         limits: Limits::default(),
     };
     let tenant = Tenant::new(runtime, Arc::clone(&served.component), options).await;
@@ -288,14 +283,14 @@ fn whole(reason: String) -> Vec<CheckFailure> {
 fn allow(
     served: &Served,
     config: &PropertyMap,
-    token: Option<&str>,
-    credential: impl Fn(&str) -> Option<String>,
+    google: &Arc<dyn Credential>,
+    bearer: impl Fn(&str) -> Option<String>,
 ) -> Result<Vec<AllowedOrigin>, Vec<CheckFailure>> {
-    let allowed = served.manifest.allowed_origins(credential);
+    let allowed = served.manifest.allowed_origins(bearer, Some(google));
     let mut origins = allowed.map_err(|error| whole(error.to_string()))?;
     if served.is_built_in() {
         let trusted = variable(CREDENTIAL_ORIGINS).unwrap_or_default();
-        allow_endpoints(config, token, &trusted, &mut origins)?;
+        allow_endpoints(config, google, &trusted, &mut origins)?;
     }
     Ok(origins)
 }
@@ -303,7 +298,7 @@ fn allow(
 /// Lets the built-in provider call the endpoints of its configuration. They get the credential only where the operator says so.
 fn allow_endpoints(
     config: &PropertyMap,
-    token: Option<&str>,
+    google: &Arc<dyn Credential>,
     trusted: &str,
     origins: &mut Vec<AllowedOrigin>,
 ) -> Result<(), Vec<CheckFailure>> {
@@ -321,41 +316,46 @@ fn allow_endpoints(
             continue;
         }
         let is_trusted = origin.is_https() && trusted.contains(&origin);
-        let bearer = token.filter(|_| is_trusted).and_then(BearerToken::new);
-        origins.push(AllowedOrigin { origin, bearer });
+        let credential = is_trusted.then(|| Arc::clone(google));
+        origins.push(AllowedOrigin { origin, credential });
     }
     Ok(())
 }
 
-/// What to do where a service asks for a credential that it was not sent.
-fn credential_hint(served: &Served, origins: &[AllowedOrigin]) -> Option<String> {
-    let without = origins.iter().find(|allowed| allowed.bearer.is_none())?;
-    Some(if !served.is_built_in() {
-        let beside = served.beside.as_deref().unwrap_or_else(|| Path::new("")).display();
-        format!(
-            "`{}` gets no credential: {beside} may name, as its `bearer`, an environment variable that holds one",
-            without.origin
-        )
-    } else if origins.iter().any(|allowed| allowed.bearer.is_some()) {
-        format!(
+/// What to do where a service does not accept a request's credential, or asks for one that it was not sent.
+fn credential_hint(served: &Served, origins: &[AllowedOrigin], source: &Source) -> Option<String> {
+    let without = origins.iter().find(|allowed| allowed.credential.is_none());
+    match without {
+        Some(without) if served.is_built_in() => Some(format!(
             "`{}` gets no credential: an endpoint does only over https, and only if the environment variable {CREDENTIAL_ORIGINS} \
              lists it",
             without.origin
-        )
-    } else {
-        format!(
-            "there is no access token: set one with `pulumi config set --secret {}:{ACCESS_TOKEN} TOKEN`, or in the environment \
-             variable {ACCESS_TOKEN_VARIABLE}",
-            served.name
-        )
-    })
+        )),
+        Some(without) => {
+            let beside = served.beside.as_deref().unwrap_or_else(|| Path::new("")).display();
+            Some(format!(
+                "`{}` gets no credential: {beside} may name, as its `bearer`, an environment variable that holds one",
+                without.origin
+            ))
+        }
+        None if served.manifest.is_google() => Some(format!("requests carry {source}: {}", source.hint())),
+        None => None,
+    }
 }
 
-/// The access token of the stack's configuration. The engine gives each plugin its own keys.
-pub fn token_of_the_stack() -> Option<String> {
-    let config: serde_json::Value = serde_json::from_str(&variable("PULUMI_CONFIG")?).ok()?;
-    let token = config.get(ACCESS_TOKEN)?.as_str()?;
-    (!token.is_empty()).then(|| token.to_string())
+/// The credentials of the stack's configuration. The engine gives each plugin its own keys.
+pub fn secrets_of_the_stack(served: &Served) -> PropertyMap {
+    let config = variable("PULUMI_CONFIG").and_then(|config| serde_json::from_str(&config).ok());
+    let Some(serde_json::Value::Object(config)) = config else {
+        return PropertyMap::new();
+    };
+    let texts = config
+        .into_iter()
+        .filter_map(|(key, value)| Some((key, value.as_str()?.to_string())));
+    texts
+        .filter(|(key, value)| is_secret(served, key) && !value.is_empty())
+        .map(|(key, value)| (key, Value::String(value)))
+        .collect()
 }
 
 /// An environment variable that is set to something.
@@ -367,12 +367,16 @@ fn variable(name: &str) -> Option<String> {
 mod tests {
     use super::*;
 
+    fn token() -> Arc<dyn Credential> {
+        Arc::new(GoogleCredential::new(Settings::default()))
+    }
+
     fn allowed(endpoint: &str, trusted: &str) -> Result<bool, String> {
         let config = PropertyMap::from_iter([("computeEndpoint".to_string(), endpoint.into())]);
         let mut origins = Vec::new();
-        let allowed = allow_endpoints(&config, Some("token"), trusted, &mut origins);
+        let allowed = allow_endpoints(&config, &token(), trusted, &mut origins);
         allowed.map_err(|failures| failures[0].reason.clone())?;
-        Ok(origins[0].bearer.is_some())
+        Ok(origins[0].credential.is_some())
     }
 
     #[test]
@@ -404,10 +408,10 @@ mod tests {
         let origin = Origin::parse("https://a.example").unwrap();
         let mut origins = vec![AllowedOrigin {
             origin,
-            bearer: BearerToken::new("token"),
+            credential: Some(token()),
         }];
-        allow_endpoints(&config, Some("token"), "", &mut origins).unwrap();
+        allow_endpoints(&config, &token(), "", &mut origins).unwrap();
         assert_eq!(origins.len(), 1);
-        assert!(origins[0].bearer.is_some());
+        assert!(origins[0].credential.is_some());
     }
 }

@@ -306,7 +306,12 @@ impl Operation {
     /// An error for the engine, with what to do about a credential that is missing.
     fn status(&self, error: &OperationError) -> Status {
         let mut error = error.clone();
-        if let (ErrorCode::Unauthenticated, Some(hint)) = (error.code, &self.configured.credential_hint) {
+        let hint = self
+            .configured
+            .credential_hint
+            .as_ref()
+            .filter(|hint| !error.message.contains(hint.as_str()));
+        if let (ErrorCode::Unauthenticated, Some(hint)) = (error.code, hint) {
             error.message = format!("{}; {hint}", error.message);
         }
         of_operation(&error, &self.run.secrets.all())

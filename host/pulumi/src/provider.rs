@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bindery_resource::{Urn, nearest};
+use bindery_resource::{PropertyMap, Urn, Value, nearest};
 use bindery_sandbox::Runtime;
 use prost_types::Struct;
 use prost_types::value::Kind;
@@ -41,7 +41,7 @@ pub struct Provider {
     configuring: tokio::sync::Mutex<()>,
     /// The credentials that configurations were checked with, by the URN of the provider resource: what a check gives back is
     /// written into the state, so they are not in it.
-    tokens: Mutex<HashMap<String, String>>,
+    secrets: Mutex<HashMap<String, PropertyMap>>,
     operations: TaskTracker,
 }
 
@@ -76,7 +76,7 @@ impl Provider {
             claims,
             configured: Mutex::default(),
             configuring: tokio::sync::Mutex::default(),
-            tokens: Mutex::default(),
+            secrets: Mutex::default(),
             operations: TaskTracker::new(),
         }
     }
@@ -135,11 +135,18 @@ impl Provider {
 
     async fn configure_with(&self, urn: &str, args: Struct) -> Result<Configured, Refused> {
         let mut read = configuration::read(&self.served, args)?;
-        let remembered = lock(&self.tokens).get(urn).cloned();
+        let is_given = |host: &PropertyMap| host.keys().any(|key| configuration::is_secret(&self.served, key));
+        let remembered = lock(&self.secrets).get(urn).cloned().unwrap_or_default();
         // A provider resource of the program's own was given its own credential, or none.
-        let is_stacks = self.served.is_built_in() && Urn::parse(urn).is_none_or(|urn| is_default(urn.name()));
-        let stack = || configuration::token_of_the_stack().filter(|_| is_stacks);
-        read.token = read.token.or(remembered).or_else(stack);
+        let is_stacks = Urn::parse(urn).is_none_or(|urn| is_default(urn.name()));
+        let other = if is_given(&read.host) {
+            PropertyMap::new()
+        } else if is_given(&remembered) || !is_stacks {
+            remembered
+        } else {
+            configuration::secrets_of_the_stack(&self.served)
+        };
+        read.host.extend(other);
         configuration::configure(&self.runtime, &self.served, read).await
     }
 }
@@ -243,10 +250,9 @@ impl ResourceProvider for Provider {
             );
             self.log.show(LogSeverity::Warning, &urn, message, false);
         }
-        match &read.token {
-            Some(token) => lock(&self.tokens).insert(urn, token.clone()),
-            None => lock(&self.tokens).remove(&urn),
-        };
+        let mut secrets = read.host.clone();
+        secrets.retain(|key, value| configuration::is_secret(&self.served, key) && *value != Value::Unknown);
+        lock(&self.secrets).insert(urn, secrets);
         let kept = encode(&read.kept.values, &read.kept.secrets);
         let configured = configuration::configure(&self.runtime, &self.served, read).await;
         self.log.flush().await;

@@ -7,10 +7,10 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use bindery_credentials::{KEYS, Key};
 use bindery_sandbox::manifest::Manifest;
 use bindery_sandbox::package::{ComponentFile, Package, PackageError};
 use bindery_sandbox::{Component, Runtime};
-use bindery_schema::host_keys::{HOST_KEYS, HostKey};
 use serde_json::Value;
 
 /// How the file name of every provider starts.
@@ -53,14 +53,14 @@ impl Served {
         })
     }
 
-    /// Whether this is the built-in provider, which alone uses the host's credential.
+    /// Whether this is the built-in provider.
     pub fn is_built_in(&self) -> bool {
         self.beside.is_none()
     }
 
-    /// The configuration keys that the host answers.
-    pub fn host_keys(&self) -> &'static [HostKey] {
-        if self.is_built_in() { &HOST_KEYS } else { &[] }
+    /// The configuration keys that the host answers: who makes the requests, where the cloud's own tools say that.
+    pub fn host_keys(&self) -> &'static [Key] {
+        if self.manifest.is_google() { &KEYS } else { &[] }
     }
 
     /// A token as the component has it; none where it is another package's.

@@ -3,17 +3,21 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
-use wasmtime::component::{ComponentExportIndex, Val};
+use tokio_util::sync::CancellationToken;
+use wasmtime::component::{ComponentExportIndex, ResourceTableError, Val};
 use wasmtime::{Store, Trap};
 
 use crate::component::Component;
 use crate::egress::{Denial, Egress};
 use crate::error::{CallError, OperationError};
-use crate::limits::Limits;
+use crate::limits::{self, Limits};
 use crate::output::{self, Output};
 use crate::runtime::Runtime;
 use crate::store::{CallState, new_store};
+use crate::turns::{CpuMeter, Turns};
+use crate::usage::Counters;
 
 /// Where calls of one tenant run.
 #[derive(Debug)]
@@ -22,6 +26,21 @@ pub struct Caller {
     pub tenant: String,
     pub limits: Limits,
     pub egress: Egress,
+    pub turns: Turns,
+    pub in_flight: Semaphore,
+    pub counters: Arc<Counters>,
+}
+
+/// What is called, with what, and until when.
+#[derive(Debug)]
+pub struct Call {
+    pub component: Arc<Component>,
+    pub function: ComponentExportIndex,
+    pub name: &'static str,
+    pub params: Vec<Val>,
+    pub deadline: Instant,
+    /// The tenant is gone, and the call is to end.
+    pub ended: CancellationToken,
 }
 
 /// What a call gave, and what was seen of it.
@@ -59,23 +78,32 @@ impl From<Failed> for OperationError {
 
 impl Caller {
     /// Calls one function of a component.
-    pub async fn call(
-        &self,
-        component: &Component,
-        function: &ComponentExportIndex,
-        name: &str,
-        params: &[Val],
-        deadline: Instant,
-    ) -> Result<Answer, Failed> {
-        let trap = |reason: String| CallError::Trap {
-            function: name.to_string(),
-            reason,
-        };
-        // Past the pool wasmtime errs instead of waiting. The semaphore is never closed.
-        let _instance = self.runtime.instances.acquire().await.map_err(|error| Failed {
-            error: trap(error.to_string()),
+    pub async fn call(&self, call: Call) -> Result<Answer, Failed> {
+        let Call {
+            component,
+            function,
+            name,
+            params,
+            deadline,
+            ended: gone,
+        } = call;
+        let without_effect = |error| Failed {
+            error,
             has_written: false,
-        })?;
+        };
+        // Past the pool wasmtime errs instead of waiting.
+        let admitting = async {
+            // It is never closed.
+            let call = self.in_flight.acquire().await;
+            (call, self.runtime.instances.lend(&self.counters.instances).await)
+        };
+        let _admitted = tokio::select! {
+            biased;
+            () = gone.cancelled() => return Err(without_effect(self.gone())),
+            () = tokio::time::sleep_until(deadline) => return Err(without_effect(CallError::Deadline(name.to_string()))),
+            admitted = admitting => admitted,
+        };
+        self.counters.calls.fetch_add(1, Ordering::Relaxed);
         let (stdout, stderr) = (Output::default(), Output::default());
         let remaining = deadline.saturating_duration_since(Instant::now());
         let wall_time = self.limits.wall_time.min(remaining);
@@ -83,10 +111,12 @@ impl Caller {
         let guest_ended = door.guest_ended.clone();
         let (denials, in_flight) = (door.denials.clone(), door.in_flight.clone());
         let has_written = Arc::clone(&door.has_written);
+        let cpu = Arc::new(CpuMeter::new(self.limits.cpu_time));
         let mut store = new_store(
             &self.runtime.engine,
-            &self.runtime.clock,
             &self.limits,
+            &self.counters,
+            Arc::clone(&cpu),
             door,
             &stdout,
             &stderr,
@@ -97,10 +127,15 @@ impl Caller {
             let function = instance
                 .get_func(&mut store, function)
                 .ok_or_else(|| wasmtime::Error::msg("the function is not exported"))?;
-            function.call_async(&mut store, params, &mut results).await
+            function.call_async(&mut store, &params, &mut results).await
         };
         // Epochs never interrupt a wait in the host, so a timer does. The store is thrown away in any case.
-        let ended = timeout(wall_time, running).await;
+        let running = timeout(wall_time, self.turns.take(cpu, running));
+        let ended = tokio::select! {
+            biased;
+            () = gone.cancelled() => None,
+            ended = running => Some(ended),
+        };
         guest_ended.cancel();
         // A request that is still under way may yet take effect: its end is awaited before anybody asks what became of it.
         in_flight.close();
@@ -108,7 +143,7 @@ impl Caller {
         let [value] = results;
         let has_written = has_written.load(Ordering::Relaxed);
         let error = match ended {
-            Ok(Ok(())) => {
+            Some(Ok(Ok(()))) => {
                 return Ok(Answer {
                     value,
                     warnings: stderr.lines(),
@@ -117,20 +152,26 @@ impl Caller {
                     has_written,
                 });
             }
-            Ok(Err(error)) => self
-                .exceeded(&store, &error)
-                .unwrap_or_else(|| trap(reason(&error, &stderr.lines()))),
-            Err(_) if remaining <= self.limits.wall_time => CallError::Deadline(name.to_string()),
-            Err(_) => self.limit(
-                "a call took too long",
-                "wall_time",
-                format!("{:?}", self.limits.wall_time),
-            ),
+            Some(Ok(Err(error))) => self.exceeded(&store, &error).unwrap_or_else(|| CallError::Trap {
+                function: name.to_string(),
+                reason: reason(&error, &stderr.lines()),
+            }),
+            Some(Err(_)) if remaining <= self.limits.wall_time => CallError::Deadline(name.to_string()),
+            Some(Err(_)) => {
+                let value = format!("{:?}", self.limits.wall_time);
+                self.limit("a call took too long", "wall_time", value)
+            }
+            None => self.gone(),
         };
         Err(Failed { error, has_written })
     }
 
+    fn gone(&self) -> CallError {
+        CallError::TenantGone(self.tenant.clone())
+    }
+
     fn limit(&self, what: &'static str, setting: &'static str, value: String) -> CallError {
+        self.counters.hit(setting);
         CallError::Limit {
             tenant: self.tenant.clone(),
             what,
@@ -142,20 +183,32 @@ impl Caller {
     /// The limit that a call ended at, if that is what ended it.
     fn exceeded(&self, store: &Store<CallState>, error: &wasmtime::Error) -> Option<CallError> {
         let state = store.data();
-        if state.cpu.is_exceeded && error.downcast_ref::<Trap>() == Some(&Trap::Interrupt) {
-            let value = format!("{:?}", self.limits.cpu_time);
-            return Some(self.limit("a call used too much CPU time", "cpu_time", value));
-        }
-        // A guest that is refused memory stops itself.
-        state.memory.is_exceeded.then(|| {
-            self.limit(
-                "a call used too much memory",
-                "memory",
-                format!("{} bytes", self.limits.memory),
-            )
-        })
+        let (what, setting, value) =
+            if state.cpu.is_exceeded() && error.downcast_ref::<Trap>() == Some(&Trap::Interrupt) {
+                let value = format!("{:?}", self.limits.cpu_time);
+                ("a call used too much CPU time", "cpu_time", value)
+            } else if state.memory.is_exceeded {
+                // A guest that is refused memory stops itself.
+                let value = format!("{} bytes", self.limits.memory);
+                ("a call used too much memory", "memory", value)
+            } else if state.is_table_exceeded {
+                let value = limits::TABLE_ELEMENTS.to_string();
+                ("a call used too large a table", "table elements", value)
+            } else if matches!(error.downcast_ref(), Some(ResourceTableError::Full)) {
+                let value = limits::RESOURCES.to_string();
+                ("a call held too many handles", "handles", value)
+            } else if error.root_cause().to_string().contains(OUT_OF_HOSTCALL_FUEL) {
+                let value = format!("{} bytes", limits::LIFTED_BYTES);
+                ("a call handed out too much", "bytes handed out", value)
+            } else {
+                return None;
+            };
+        Some(self.limit(what, setting, value))
     }
 }
+
+/// How the runtime says, in words only, that a guest handed out more than it may.
+const OUT_OF_HOSTCALL_FUEL: &str = "fuel allocated for hostcalls";
 
 /// Why a guest stopped: what it said last, and what the runtime says, without the backtrace.
 fn reason(error: &wasmtime::Error, said: &[String]) -> String {

@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bindery_resource::Urn;
 use tokio::time::Instant;
@@ -11,6 +12,7 @@ use wasmtime::component::Val;
 use crate::answer::{self, Malformed, Record};
 use crate::call;
 use crate::component::LifecycleFunctions;
+use crate::egress::Denial;
 use crate::error::{CallError, ErrorCode, OperationError};
 use crate::guest::Guest;
 use crate::limits;
@@ -125,8 +127,8 @@ impl Committer for Lifecycle {
         };
         let count = operations.len();
         let operations = operations.into_iter().map(|operation| operation.act.case()).collect();
-        let params = [self.guest.config.clone(), Val::List(operations)];
-        let called = match self.guest.call(commit, "commit", &params, deadline).await {
+        let params = vec![self.guest.config.clone(), Val::List(operations)];
+        let called = match self.guest.call(commit, "commit", params, deadline).await {
             Ok(called) => called,
             // What has written may not be done a second time for the sake of one operation: nobody has promised that it can be.
             Err(failed) => {
@@ -139,7 +141,7 @@ impl Committer for Lifecycle {
         match answers(value, count) {
             Ok(Ok(mut answers)) => {
                 for error in answers.iter_mut().filter_map(|answer| answer.outcome.as_mut().err()) {
-                    add(&denials, error);
+                    add(&self.guest.caller.tenant, &denials, error);
                 }
                 Committed {
                     answers: Ok(answers),
@@ -147,7 +149,7 @@ impl Committer for Lifecycle {
                 }
             }
             Ok(Err(mut error)) => {
-                add(&denials, &mut error);
+                add(&self.guest.caller.tenant, &denials, &mut error);
                 let is_of_content = matches!(error.code, ErrorCode::InvalidArgument | ErrorCode::FailedPrecondition);
                 refused(is_of_content && !error.may_have_effect, error, events)
             }
@@ -174,7 +176,7 @@ impl Lifecycle {
         };
         let mut params = vec![self.guest.config.clone()];
         params.extend(act.params());
-        let called = match self.guest.call(function, name, &params, deadline).await {
+        let called = match self.guest.call(function, name, params, deadline).await {
             Ok(called) => called,
             Err(error) => {
                 return Answer {
@@ -187,7 +189,7 @@ impl Lifecycle {
         let outcome = state(name, value).map_err(|what| contract(name, what));
         let outcome = outcome.and_then(|outcome| {
             outcome.map(Outcome::Done).map_err(|mut error| {
-                add(&denials, &mut error);
+                add(&self.guest.caller.tenant, &denials, &mut error);
                 error
             })
         });
@@ -218,23 +220,35 @@ fn may_be_of_one_call(error: &CallError) -> bool {
     match error {
         CallError::Limit { setting, .. } => *setting != "wall_time",
         CallError::Trap { .. } | CallError::Contract { .. } => true,
-        CallError::Deadline(_) | CallError::UnknownType(_) | CallError::PlannerOnly(_) | CallError::Properties(_) => {
-            false
-        }
+        CallError::Deadline(_)
+        | CallError::TenantGone(_)
+        | CallError::UnknownType(_)
+        | CallError::PlannerOnly(_)
+        | CallError::Properties(_) => false,
     }
 }
 
 /// The value of a call, what was said, and what was denied.
-fn taken_apart(called: call::Answer) -> (Val, Vec<Event>, Vec<String>) {
+fn taken_apart(called: call::Answer) -> (Val, Vec<Event>, Vec<Denial>) {
     let warnings = called.warnings.into_iter().map(Event::Warning);
     let events = warnings.chain(called.debug.into_iter().map(Event::Debug)).collect();
-    let denials = called.denials.iter().map(ToString::to_string).collect();
-    (called.value, events, denials)
+    (called.value, events, called.denials)
 }
 
-/// Says with an error what was denied.
-fn add(denials: &[String], error: &mut OperationError) {
-    if !denials.is_empty() {
+/// Says with an error what was denied. What a guest makes of a request without a credential, or of a limit, is not what went wrong.
+fn add(tenant: &str, denials: &[Denial], error: &mut OperationError) {
+    if let Some(credential) = denials.iter().find_map(Denial::of_credential) {
+        error.message = output::cut(&credential.message).into_owned();
+        (error.code, error.retry_after) = if credential.is_transient {
+            (ErrorCode::Unavailable, Some(Duration::ZERO))
+        } else {
+            (ErrorCode::Unauthenticated, None)
+        };
+    } else if let Some(limit) = denials.iter().find(|denial| denial.is_limit()) {
+        error.message = output::cut(&format!("`{tenant}`: {limit} ({})", error.message)).into_owned();
+        (error.code, error.retry_after) = (ErrorCode::ResourceExhausted, None);
+    } else if !denials.is_empty() {
+        let denials: Vec<String> = denials.iter().map(ToString::to_string).collect();
         error.message = format!("{}; {}", error.message, output::cut(&denials.join("; ")));
     }
 }

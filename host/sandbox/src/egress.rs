@@ -4,12 +4,13 @@
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{self, HeaderName, HeaderValue};
+use http::header::{self, HeaderMap, HeaderName};
 use http_body_util::{BodyExt, Full, Limited};
+use memchr::memmem::Finder;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -19,27 +20,12 @@ use wasmtime_wasi_http::{
     DEFAULT_FORBIDDEN_HEADERS, Error, ForbiddenHeaderFilter, RequestOptions, WasiBody, WasiHttpHooks,
 };
 
+use crate::credential::{Attached, Credential, CredentialError};
 use crate::limits;
 use crate::origin::{Origin, is_localhost, is_public};
-
-/// A bearer token. It prints as nothing.
-#[derive(Clone)]
-pub struct BearerToken(HeaderValue);
-
-impl BearerToken {
-    /// A token; none where it has characters that a header cannot carry.
-    pub fn new(token: &str) -> Option<Self> {
-        let mut value = HeaderValue::try_from(format!("Bearer {token}")).ok()?;
-        value.set_sensitive(true);
-        Some(Self(value))
-    }
-}
-
-impl fmt::Debug for BearerToken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("BearerToken(…)")
-    }
-}
+use crate::runtime::Runtime;
+use crate::tls::Tls;
+use crate::usage::Counters;
 
 /// An origin that a component may call, and what its requests there carry.
 #[derive(Debug, Clone)]
@@ -47,7 +33,7 @@ pub struct AllowedOrigin {
     /// Where.
     pub origin: Origin,
     /// The credential that is attached.
-    pub bearer: Option<BearerToken>,
+    pub credential: Option<Arc<dyn Credential>>,
 }
 
 /// How long a connection may take to be made. Longer than any network needs, shorter than a person waits.
@@ -58,39 +44,64 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// A tenant's way out: its origins, and connections that no other tenant uses.
 #[derive(Debug, Clone)]
-pub struct Egress {
-    origins: Arc<[AllowedOrigin]>,
-    client: reqwest::Client,
+pub(crate) struct Egress(Arc<Way>);
+
+#[derive(Debug)]
+struct Way {
+    origins: Vec<AllowedOrigin>,
+    user_agent: String,
     response_body: usize,
+    counters: Arc<Counters>,
+    tls: Arc<Tls>,
+    /// Made for the first request: most tenants are idle, and some never send one.
+    client: OnceLock<Result<reqwest::Client, String>>,
+}
+
+impl Way {
+    fn client(&self) -> Result<&reqwest::Client, Error> {
+        let client = self.client.get_or_init(|| {
+            reqwest::Client::builder()
+                .tls_backend_preconfigured(self.tls.of_tenant()?)
+                .user_agent(&self.user_agent)
+                .redirect(reqwest::redirect::Policy::none())
+                .retry(reqwest::retry::never())
+                .referer(false)
+                // A proxy would resolve names itself, beyond what is checked here.
+                .no_proxy()
+                .connect_timeout(CONNECT_TIMEOUT)
+                .pool_idle_timeout(IDLE_TIMEOUT)
+                .dns_resolver(CheckedResolver)
+                .build()
+                .map_err(|error| error.to_string())
+        });
+        let no_tls = |error: &String| Error::InternalError(Some(format!("no TLS on this machine: {error}")));
+        client.as_ref().map_err(no_tls)
+    }
 }
 
 impl Egress {
     /// A way out to these origins. Responses are read up to `response_body` bytes.
-    ///
-    /// # Errors
-    /// When TLS cannot be set up: the platform has no roots.
-    pub fn new(origins: Vec<AllowedOrigin>, response_body: usize) -> Result<Self, reqwest::Error> {
-        let client = reqwest::Client::builder()
-            .user_agent(concat!("bindery/", env!("CARGO_PKG_VERSION")))
-            .redirect(reqwest::redirect::Policy::none())
-            .retry(reqwest::retry::never())
-            .referer(false)
-            // A proxy would resolve names itself, beyond what is checked here.
-            .no_proxy()
-            .connect_timeout(CONNECT_TIMEOUT)
-            .pool_idle_timeout(IDLE_TIMEOUT)
-            .dns_resolver(CheckedResolver)
-            .build()?;
-        Ok(Self {
-            origins: origins.into(),
-            client,
+    pub fn new(
+        runtime: &Runtime,
+        origins: Vec<AllowedOrigin>,
+        user_agent: Option<String>,
+        response_body: usize,
+        counters: Arc<Counters>,
+    ) -> Self {
+        const OWN: &str = concat!("bindery/", env!("CARGO_PKG_VERSION"));
+        Self(Arc::new(Way {
+            origins,
+            user_agent: user_agent.map_or_else(|| OWN.to_string(), |more| format!("{OWN} {more}")),
             response_body,
-        })
+            counters,
+            tls: Arc::clone(&runtime.tls),
+            client: OnceLock::new(),
+        }))
     }
 
     /// Whether requests to an origin would be let out.
     pub fn allows(&self, origin: &Origin) -> bool {
-        self.origins.iter().any(|allowed| allowed.origin == *origin)
+        self.0.origins.iter().any(|allowed| allowed.origin == *origin)
     }
 
     /// The door for one call, whose requests end with it.
@@ -109,7 +120,7 @@ impl Egress {
     async fn send(
         &self,
         request: http::Request<WasiBody>,
-        wait: Duration,
+        waits: Waits,
         denials: &Denials,
         guest_ended: &CancellationToken,
     ) -> Result<http::Response<WasiBody>, Error> {
@@ -118,42 +129,77 @@ impl Egress {
             biased;
             () = guest_ended.cancelled() => return Err(Error::HttpRequestBodySize(None)),
             body = Limited::new(body, limits::REQUEST_BODY).collect() => body
-                .map_err(|_| Error::HttpRequestBodySize(Some(limits::REQUEST_BODY as u64)))?
+                .map_err(|_| {
+                    let value = format!("{} bytes", limits::REQUEST_BODY);
+                    denials.push(self.limit("a request's body was larger than allowed", "request body", value));
+                    Error::HttpRequestBodySize(Some(limits::REQUEST_BODY as u64))
+                })?
                 .to_bytes(),
         };
         let url = Url::parse(&parts.uri.to_string()).map_err(|_| Error::HttpRequestUriInvalid)?;
-        let allowed = self.judge(&url).map_err(|denial| {
+        let denied = |denial| {
             denials.push(denial);
             Error::HttpRequestDenied
-        })?;
+        };
+        let allowed = self.judge(&url).map_err(denied)?;
         let mut headers = parts.headers;
         // Set from the URL that is dialled, and from the body that was taken.
         headers.remove(header::HOST);
         headers.remove(header::CONTENT_LENGTH);
-        let has_body = !body.is_empty();
-        let mut request = self.client.request(parts.method, url).headers(headers).timeout(wait);
-        if has_body {
-            request = request.body(body);
+        let client = self.0.client()?;
+        let send = async |attached: Option<&Attached>| {
+            let mut request = client
+                .request(parts.method.clone(), url.clone())
+                .headers(headers.clone())
+                .timeout(waits.until.saturating_duration_since(Instant::now()));
+            if !body.is_empty() {
+                request = request.body(body.clone());
+            }
+            if let Some(attached) = attached {
+                request = request.headers(attached.headers.clone());
+            }
+            self.0.counters.requests.fetch_add(1, Ordering::Relaxed);
+            match tokio::time::timeout(waits.first_byte, request.send()).await {
+                Ok(response) => response.map_err(|error| transport(&error)),
+                Err(_) => Err(Error::HttpResponseTimeout),
+            }
+        };
+        let Some(credential) = &allowed.credential else {
+            return self.receive(send(None).await?, None, denials).await;
+        };
+        let attach = async || match tokio::time::timeout_at(waits.until, credential.attach()).await {
+            Ok(attached) => attached.map_err(|error| denied(Denial::Credential(error))),
+            Err(_) => Err(Error::HttpResponseTimeout),
+        };
+        let mut attached = attach().await?;
+        let mut response = send(Some(&attached)).await?;
+        if response.status() == http::StatusCode::UNAUTHORIZED && credential.refused(&attached) {
+            attached = attach().await?;
+            response = send(Some(&attached)).await?;
         }
-        if let Some(bearer) = &allowed.bearer {
-            request = request.header(header::AUTHORIZATION, bearer.0.clone());
-        }
-        let response = request.send().await.map_err(|error| transport(&error))?;
-        self.receive(response, denials).await
+        self.receive(response, Some(&attached), denials).await
+    }
+
+    fn limit(&self, what: &'static str, setting: &'static str, value: String) -> Denial {
+        self.0.counters.hit(setting);
+        Denial::Limit { what, setting, value }
     }
 
     /// Reads an answer whole, up to the tenant's limit.
     async fn receive(
         &self,
         mut response: reqwest::Response,
+        attached: Option<&Attached>,
         denials: &Denials,
     ) -> Result<http::Response<WasiBody>, Error> {
+        let limit = self.0.response_body;
         let too_large = || {
-            denials.push(Denial::ResponseBody(self.response_body));
-            Error::HttpResponseBodySize(Some(self.response_body as u64))
+            let what = "a response was larger than allowed";
+            denials.push(self.limit(what, "response_body", format!("{limit} bytes")));
+            Error::HttpResponseBodySize(Some(limit as u64))
         };
         let announced = response.content_length().unwrap_or(0);
-        if usize::try_from(announced).map_or(true, |length| length > self.response_body) {
+        if usize::try_from(announced).map_or(true, |length| length > limit) {
             return Err(too_large());
         }
         let mut answer = http::Response::builder().status(response.status());
@@ -162,10 +208,14 @@ impl Egress {
         }
         let mut body = Vec::new();
         while let Some(chunk) = response.chunk().await.map_err(|error| transport(&error))? {
-            if body.len() + chunk.len() > self.response_body {
+            if body.len() + chunk.len() > limit {
                 return Err(too_large());
             }
             body.extend_from_slice(&chunk);
+        }
+        if attached.is_some_and(|attached| is_in(attached, response.headers(), &body)) {
+            denials.push(Denial::Echo);
+            return Err(Error::HttpRequestDenied);
         }
         let body = Full::new(Bytes::from(body))
             .map_err(|never| match never {})
@@ -182,11 +232,23 @@ impl Egress {
         if !url.username().is_empty() || url.password().is_some() {
             return Err(Denial::new(&origin, "it names a user"));
         }
-        self.origins
+        self.0
+            .origins
             .iter()
             .find(|allowed| allowed.origin == origin)
             .ok_or_else(|| Denial::new(&origin, "it is not among the component's origins"))
     }
+}
+
+/// Whether a service sent back the credential that it was sent: the guest would read it.
+fn is_in(attached: &Attached, headers: &HeaderMap, body: &[u8]) -> bool {
+    let secrets = attached.headers.get_all(header::AUTHORIZATION).iter();
+    // Without the name of the scheme.
+    let secrets = secrets.filter_map(|value| value.as_bytes().rsplit(|byte| *byte == b' ').next());
+    secrets.filter(|secret| !secret.is_empty()).any(|secret| {
+        let finder = Finder::new(secret);
+        finder.find(body).is_some() || headers.values().any(|value| finder.find(value.as_bytes()).is_some())
+    })
 }
 
 /// What the door did not let through.
@@ -199,10 +261,19 @@ pub enum Denial {
         /// Why it was denied.
         reason: &'static str,
     },
-    /// A response larger than the tenant's limit, in bytes.
-    ResponseBody(usize),
-    /// More requests than one call may send.
-    Requests,
+    /// A limit was hit.
+    Limit {
+        /// What was too much.
+        what: &'static str,
+        /// The setting's name.
+        setting: &'static str,
+        /// Its value.
+        value: String,
+    },
+    /// There was no credential to send.
+    Credential(CredentialError),
+    /// A response that held the credential.
+    Echo,
 }
 
 impl Denial {
@@ -210,6 +281,17 @@ impl Denial {
         Self::Origin {
             origin: origin.to_string(),
             reason,
+        }
+    }
+
+    pub(crate) const fn is_limit(&self) -> bool {
+        matches!(self, Self::Limit { .. })
+    }
+
+    pub(crate) const fn of_credential(&self) -> Option<&CredentialError> {
+        match self {
+            Self::Credential(error) => Some(error),
+            _ => None,
         }
     }
 }
@@ -222,13 +304,9 @@ impl fmt::Display for Denial {
                 "a request to `{origin}` was denied: {reason}; to allow it, add to the component's manifest:\n\
                  [[origin]]\nurl = \"{origin}\""
             ),
-            Self::ResponseBody(limit) => {
-                write!(
-                    f,
-                    "a response was larger than allowed; the limit is `response_body` = {limit} bytes"
-                )
-            }
-            Self::Requests => write!(f, "the call sent more than {} requests", limits::REQUESTS),
+            Self::Limit { what, setting, value } => write!(f, "{what}; the limit is `{setting}` = {value}"),
+            Self::Credential(error) => write!(f, "a request had no credential: {error}"),
+            Self::Echo => f.write_str("a response held the credential of its request, and was kept from the component"),
         }
     }
 }
@@ -262,6 +340,15 @@ pub(crate) struct Door {
     pub(crate) denials: Denials,
 }
 
+/// How long a request may take.
+#[derive(Debug, Clone, Copy)]
+struct Waits {
+    /// Until its answer begins.
+    first_byte: Duration,
+    /// Until its answer is there.
+    until: Instant,
+}
+
 type Sent = (
     http::Response<WasiBody>,
     Box<dyn Future<Output = Result<(), Error>> + Send>,
@@ -280,19 +367,23 @@ impl WasiHttpHooks for Door {
     ) -> Box<dyn Future<Output = Result<Sent, Error>> + Send> {
         self.sent += 1;
         if self.sent > limits::REQUESTS {
-            self.denials.push(Denial::Requests);
+            let value = limits::REQUESTS.to_string();
+            let limit = self.egress.limit("a call sent too many requests", "requests", value);
+            self.denials.push(limit);
             return Box::new(std::future::ready(Err(Error::HttpRequestDenied)));
         }
         if !request.method().is_safe() {
             self.has_written.store(true, Ordering::Relaxed);
         }
-        let longest = self.call_ends.saturating_duration_since(Instant::now());
         let asked = options.and_then(|options| options.first_byte_timeout);
-        let wait = asked.map_or(longest, |asked| asked.min(longest));
+        let waits = Waits {
+            first_byte: asked.map_or(limits::FIRST_BYTE, |asked| asked.min(limits::FIRST_BYTE)),
+            until: self.call_ends,
+        };
         let (egress, denials, guest_ended) = (self.egress.clone(), self.denials.clone(), self.guest_ended.clone());
         let sending = self
             .in_flight
-            .spawn(async move { egress.send(request, wait, &denials, &guest_ended).await });
+            .spawn(async move { egress.send(request, waits, &denials, &guest_ended).await });
         Box::new(async move {
             let response = sending
                 .await
@@ -391,9 +482,10 @@ mod tests {
     fn egress() -> Egress {
         let allow = |text| AllowedOrigin {
             origin: Origin::parse(text).unwrap(),
-            bearer: None,
+            credential: None,
         };
-        Egress::new(vec![allow("https://api.example.com"), allow("http://127.0.0.1:9")], 1).unwrap()
+        let origins = vec![allow("https://api.example.com"), allow("http://127.0.0.1:9")];
+        Egress::new(&Runtime::new().unwrap(), origins, None, 1, Arc::default())
     }
 
     #[test]

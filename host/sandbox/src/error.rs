@@ -74,6 +74,9 @@ pub enum CallError {
     /// The operation's deadline passed.
     #[error("`{0}` was still running at the operation's deadline")]
     Deadline(String),
+    /// The tenant was ended, or dropped, and its calls with it.
+    #[error("the tenant `{0}` is gone, and this call with it")]
+    TenantGone(String),
     /// The guest stopped itself, or broke a rule of its sandbox.
     #[error("the provider stopped in `{function}`: {reason}")]
     Trap {
@@ -165,6 +168,7 @@ impl From<CallError> for OperationError {
         let (code, may_have_effect) = match &error {
             CallError::Limit { .. } => (ErrorCode::ResourceExhausted, true),
             CallError::Deadline(_) => (ErrorCode::DeadlineExceeded, true),
+            CallError::TenantGone(_) => (ErrorCode::Cancelled, true),
             CallError::Trap { .. } | CallError::Contract { .. } => (ErrorCode::Internal, true),
             CallError::UnknownType(_) | CallError::PlannerOnly(_) | CallError::Properties(_) => {
                 (ErrorCode::InvalidArgument, false)

@@ -2,56 +2,67 @@
 
 use std::sync::Arc;
 
-use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 use wasmtime::component::{ComponentExportIndex, Val};
 
-use crate::call::{Answer, Caller, Failed};
+use crate::call::{Answer, Call, Caller, Failed};
 use crate::component::Component;
 use crate::error::CallError;
 
 /// A configured component.
 #[derive(Debug)]
 pub struct Guest {
-    pub caller: Caller,
+    pub caller: Arc<Caller>,
     pub component: Arc<Component>,
     /// Its configuration's record.
     pub config: Val,
-    in_flight: Semaphore,
+    /// Its tenant is gone.
+    pub ended: CancellationToken,
 }
 
 impl Guest {
-    pub fn new(caller: Caller, component: Arc<Component>, config: Val) -> Self {
-        Self {
-            in_flight: Semaphore::new(caller.limits.calls_in_flight),
-            caller,
-            component,
-            config,
-        }
-    }
-
-    /// Calls a function, as soon as fewer calls than the limit are in flight.
+    /// Calls a function.
     pub async fn call(
         &self,
         function: &ComponentExportIndex,
-        name: &str,
-        params: &[Val],
+        name: &'static str,
+        params: Vec<Val>,
         deadline: Instant,
     ) -> Result<Answer, Failed> {
-        let _call = self.in_flight.acquire().await.map_err(|error| Failed {
-            error: CallError::Trap {
-                function: name.to_string(),
-                reason: error.to_string(),
-            },
-            has_written: false,
-        })?;
-        self.caller
-            .call(&self.component, function, name, params, deadline)
-            .await
+        let call = Call {
+            component: Arc::clone(&self.component),
+            function: *function,
+            name,
+            params,
+            deadline,
+            ended: self.ended.clone(),
+        };
+        let caller = Arc::clone(&self.caller);
+        // In a task of its own: a call that is not polled for a while would keep its turn from others. It ends with this future.
+        let mut task = JoinSet::new();
+        task.spawn(async move { caller.call(call).await });
+        match task.join_next().await {
+            Some(Ok(called)) => called,
+            ended => Err(Failed {
+                error: CallError::Trap {
+                    function: name.to_string(),
+                    reason: format!("a fault in its host: {ended:?}"),
+                },
+                // It may have been in the midst of a request.
+                has_written: true,
+            }),
+        }
     }
 
     /// Calls a function that touches nothing.
-    pub async fn pure(&self, function: &ComponentExportIndex, name: &str, params: &[Val]) -> Result<Val, CallError> {
+    pub async fn pure(
+        &self,
+        function: &ComponentExportIndex,
+        name: &'static str,
+        params: Vec<Val>,
+    ) -> Result<Val, CallError> {
         let deadline = Instant::now() + self.caller.limits.wall_time;
         let called = self.call(function, name, params, deadline).await;
         Ok(called.map_err(|failed| failed.error)?.value)

@@ -16,6 +16,7 @@
 pub mod cache;
 pub mod component;
 pub mod convert;
+pub mod credential;
 pub mod docs;
 pub mod egress;
 pub mod error;
@@ -35,10 +36,14 @@ mod commit;
 mod contract;
 mod guest;
 mod imports;
+mod instances;
 mod output;
 mod queue;
 mod retry;
 mod store;
+mod tls;
+mod turns;
+mod usage;
 
 pub use bindery_resource as resource;
 pub use cache::Cache;
@@ -49,3 +54,4 @@ pub use operation::{Context, Event};
 pub use runtime::Runtime;
 pub use tenant::{DeleteReason, Deleted, Run, Tenant, TenantOptions};
 pub use token::Token;
+pub use usage::Usage;

@@ -31,8 +31,9 @@ impl Default for Limits {
 }
 
 /// Instances that exist at the same time in a process. Past the pool wasmtime errs instead of waiting, so calls wait for
-/// one of these first. More would only wait for the same cores and services.
-pub const INSTANCES: u32 = 128;
+/// one of these first. Enough for some thousand calls that wait for services, of one tenant; each takes 4 GiB of addresses, and
+/// memory only as it is used.
+pub const INSTANCES: u32 = 2_048;
 
 /// Linear memory that any tenant's limit may ask for: the pool's slots are laid out for it.
 pub const MEMORY_CEILING: usize = 1 << 30;
@@ -48,6 +49,9 @@ pub const TABLE_ELEMENTS: usize = 100_000;
 
 /// Handles that a call may hold: a handful for each request in flight.
 pub const RESOURCES: usize = 1_000;
+
+/// How long a service may take to begin an answer, if the guest does not ask for less. Google's own deadline is about as long.
+pub const FIRST_BYTE: Duration = Duration::from_secs(30);
 
 /// Requests that one call may send. A commit sends two.
 pub const REQUESTS: usize = 100;

@@ -2,11 +2,13 @@
 //! defaults come from. Nothing that a guest says of itself decides any of this.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::Deserialize;
 use thiserror::Error;
 
-use crate::egress::{AllowedOrigin, BearerToken};
+use crate::credential::{BearerToken, Credential};
+use crate::egress::AllowedOrigin;
 use crate::origin::{Origin, OriginError};
 
 /// The file beside a component.
@@ -29,6 +31,9 @@ pub struct ManifestOrigin {
     pub url: String,
     /// The environment variable that holds a bearer token for it.
     pub bearer: Option<String>,
+    /// Whether requests there carry the credential of the cloud's own tools.
+    #[serde(default)]
+    pub google: bool,
 }
 
 /// Why a manifest cannot be used.
@@ -41,8 +46,11 @@ pub enum ManifestError {
     #[error(transparent)]
     Origin(#[from] OriginError),
     /// A token would be sent in the clear.
-    #[error("`{0}` is not https, so it gets no bearer token")]
+    #[error("`{0}` is not https, so it gets no credential")]
     BearerInTheClear(String),
+    /// Two credentials for one request.
+    #[error("`{0}` has `bearer` and `google`; its requests can carry one of them only")]
+    TwoCredentials(String),
     /// A variable's value cannot be a token.
     #[error("`{0}` holds no bearer token: it has characters that a header cannot carry")]
     Bearer(String),
@@ -57,26 +65,37 @@ impl Manifest {
         Ok(toml::from_str(text)?)
     }
 
-    /// The origins, with the tokens that `variable` gives. A token that is not set is left out: the service then says that
-    /// it is missing.
+    /// Whether requests to one of its origins carry the credential of the cloud's own tools.
+    pub fn is_google(&self) -> bool {
+        self.origins.iter().any(|origin| origin.google)
+    }
+
+    /// The origins, with the tokens that `variable` gives, and the credential of the cloud's own tools. A token that is not set is
+    /// left out: the service then says that it is missing.
     ///
     /// # Errors
     /// When an origin is none, or a token cannot be sent to it.
     pub fn allowed_origins(
         &self,
         variable: impl Fn(&str) -> Option<String>,
+        google: Option<&Arc<dyn Credential>>,
     ) -> Result<Vec<AllowedOrigin>, ManifestError> {
         let allow = |entry: &ManifestOrigin| {
             let origin = Origin::parse(&entry.url)?;
-            let bearer = match &entry.bearer {
-                Some(_) if !origin.is_https() => return Err(ManifestError::BearerInTheClear(entry.url.clone())),
+            if !origin.is_https() && (entry.bearer.is_some() || entry.google) {
+                return Err(ManifestError::BearerInTheClear(entry.url.clone()));
+            }
+            let credential = match &entry.bearer {
+                Some(_) if entry.google => return Err(ManifestError::TwoCredentials(entry.url.clone())),
+                None if entry.google => google.cloned(),
                 Some(name) => variable(name)
                     .filter(|token| !token.is_empty())
                     .map(|token| BearerToken::new(&token).ok_or_else(|| ManifestError::Bearer(name.clone())))
-                    .transpose()?,
+                    .transpose()?
+                    .map(|token| Arc::new(token) as Arc<dyn Credential>),
                 None => None,
             };
-            Ok(AllowedOrigin { origin, bearer })
+            Ok(AllowedOrigin { origin, credential })
         };
         self.origins.iter().map(allow).collect()
     }
@@ -105,23 +124,40 @@ mod tests {
         let manifest =
             Manifest::parse("[[origin]]\nurl = \"https://api.acme.example\"\nbearer = \"ACME_TOKEN\"\n").unwrap();
         let origins = manifest
-            .allowed_origins(|name| (name == "ACME_TOKEN").then(|| "secret".to_string()))
+            .allowed_origins(|name| (name == "ACME_TOKEN").then(|| "secret".to_string()), None)
             .unwrap();
-        assert!(origins[0].bearer.is_some());
+        assert!(origins[0].credential.is_some());
         assert!(!format!("{origins:?}").contains("secret"));
-        assert!(manifest.allowed_origins(|_| None).unwrap()[0].bearer.is_none());
+        assert!(
+            manifest.allowed_origins(|_| None, None).unwrap()[0]
+                .credential
+                .is_none()
+        );
         assert!(matches!(
-            manifest.allowed_origins(|_| Some("a\nb".into())),
+            manifest.allowed_origins(|_| Some("a\nb".into()), None),
             Err(ManifestError::Bearer(_))
         ));
     }
 
     #[test]
     fn a_token_is_never_sent_in_the_clear() {
-        let manifest = Manifest::parse("[[origin]]\nurl = \"http://127.0.0.1:1\"\nbearer = \"T\"\n").unwrap();
+        for credential in ["bearer = \"T\"", "google = true"] {
+            let text = format!("[[origin]]\nurl = \"http://127.0.0.1:1\"\n{credential}\n");
+            let manifest = Manifest::parse(&text).unwrap();
+            assert!(matches!(
+                manifest.allowed_origins(|_| None, None),
+                Err(ManifestError::BearerInTheClear(_))
+            ));
+        }
+    }
+
+    #[test]
+    fn a_request_has_one_credential() {
+        let manifest =
+            Manifest::parse("[[origin]]\nurl = \"https://x.example\"\nbearer = \"T\"\ngoogle = true\n").unwrap();
         assert!(matches!(
-            manifest.allowed_origins(|_| None),
-            Err(ManifestError::BearerInTheClear(_))
+            manifest.allowed_origins(|_| None, None),
+            Err(ManifestError::TwoCredentials(_))
         ));
     }
 

@@ -1,10 +1,8 @@
 //! The engine that all components of a process share.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use tokio::sync::Semaphore;
 use wasmtime::component::Linker;
 use wasmtime::{Config, Engine, InstanceAllocationStrategy, PoolingAllocationConfig};
 use wasmtime_wasi::WasiView;
@@ -14,16 +12,20 @@ use wasmtime_wasi::random::WasiRandom;
 
 use crate::cache::Cache;
 use crate::component::{Component, LoadError};
+use crate::instances::Instances;
 use crate::limits;
-use crate::store::{CallState, Clock};
+use crate::store::CallState;
+use crate::tls::Tls;
+use crate::turns::LongTurns;
 
 /// Loads components, and lends them instances. Cheap to clone; one for a process.
 #[derive(Clone)]
 pub struct Runtime {
     pub(crate) engine: Engine,
-    pub(crate) clock: Clock,
     /// One for each instance of the pool.
-    pub(crate) instances: Arc<Semaphore>,
+    pub(crate) instances: Arc<Instances>,
+    pub(crate) long_turns: LongTurns,
+    pub(crate) tls: Arc<Tls>,
     linker: Arc<Linker<CallState>>,
     cache: Option<Cache>,
 }
@@ -42,13 +44,13 @@ impl Runtime {
     pub fn new() -> wasmtime::Result<Self> {
         let engine =
             Engine::new(&config(pool())).or_else(|_| Engine::new(&config(InstanceAllocationStrategy::OnDemand)))?;
-        let clock = Clock::new(AtomicU64::new(0));
-        start_ticking(&engine, &clock);
+        start_ticking(&engine);
         Ok(Self {
             linker: Arc::new(linker(&engine)?),
             engine,
-            clock,
-            instances: Arc::new(Semaphore::new(limits::INSTANCES as usize)),
+            instances: Instances::new(limits::INSTANCES as usize),
+            long_turns: LongTurns::new(),
+            tls: Arc::default(),
             cache: None,
         })
     }
@@ -96,13 +98,12 @@ fn config(allocation: InstanceAllocationStrategy) -> Config {
 }
 
 /// Advances the epoch for as long as the engine lives.
-fn start_ticking(engine: &Engine, clock: &Clock) {
-    let (engine, clock) = (engine.weak(), Arc::downgrade(clock));
+fn start_ticking(engine: &Engine) {
+    let engine = engine.weak();
     thread::spawn(move || {
-        while let (Some(engine), Some(clock)) = (engine.upgrade(), clock.upgrade()) {
-            clock.fetch_add(1, Ordering::Relaxed);
+        while let Some(engine) = engine.upgrade() {
             engine.increment_epoch();
-            drop((engine, clock));
+            drop(engine);
             thread::sleep(limits::TICK);
         }
     });

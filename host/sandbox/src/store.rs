@@ -1,19 +1,18 @@
 //! What a call has while it runs: its store's data, and the meters of its limits.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use wasmtime::component::ResourceTable;
-use wasmtime::{CallHook, Engine, ResourceLimiter, Store, UpdateDeadline};
+use wasmtime::{Engine, ResourceLimiter, Store, UpdateDeadline};
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView, WasiHttpView};
 
 use crate::egress::Door;
 use crate::limits::{self, Limits};
 use crate::output::Output;
-
-/// The epochs that have passed in a process.
-pub type Clock = Arc<AtomicU64>;
+use crate::turns::CpuMeter;
+use crate::usage::Counters;
 
 /// The data of one call's store.
 pub struct CallState {
@@ -22,76 +21,45 @@ pub struct CallState {
     table: ResourceTable,
     door: Door,
     pub(crate) memory: MemoryMeter,
-    pub(crate) cpu: CpuMeter,
+    pub(crate) cpu: Arc<CpuMeter>,
+    /// Whether the guest asked for a table that is too large.
+    pub(crate) is_table_exceeded: bool,
 }
 
-/// Guest memory against its limit.
+/// Guest memory against its limit. What it used is given back with it.
 #[derive(Debug)]
 pub struct MemoryMeter {
     limit: usize,
     used: usize,
+    counters: Arc<Counters>,
     /// Whether the guest asked for more.
     pub is_exceeded: bool,
 }
 
-/// Guest CPU time against its limit, in ticks of the epoch. What passes in host calls is given back: resetting the budget
-/// there would let a loop over a clock run for ever.
-#[derive(Debug)]
-pub struct CpuMeter {
-    clock: Clock,
-    started: u64,
-    in_host_since: Option<u64>,
-    in_host: u64,
-    budget: u64,
-    /// Whether the budget is used up.
-    pub is_exceeded: bool,
-}
-
-impl CpuMeter {
-    fn new(clock: Clock, limits: &Limits) -> Self {
-        let budget = limits.cpu_time.as_millis() / limits::TICK.as_millis();
-        Self {
-            started: clock.load(Ordering::Relaxed),
-            clock,
-            in_host_since: None,
-            in_host: 0,
-            budget: u64::try_from(budget).unwrap_or(u64::MAX).max(1),
-            is_exceeded: false,
-        }
-    }
-
-    fn enter_host(&mut self) {
-        self.in_host_since = Some(self.clock.load(Ordering::Relaxed));
-    }
-
-    fn leave_host(&mut self) {
-        if let Some(since) = self.in_host_since.take() {
-            self.in_host += self.clock.load(Ordering::Relaxed).saturating_sub(since);
-        }
-    }
-
-    /// Whether the guest may go on.
-    fn has_time(&mut self) -> bool {
-        let elapsed = self.clock.load(Ordering::Relaxed).saturating_sub(self.started);
-        self.is_exceeded = elapsed.saturating_sub(self.in_host) > self.budget;
-        !self.is_exceeded
+impl Drop for MemoryMeter {
+    fn drop(&mut self) {
+        self.counters.memory.fetch_sub(self.used, Ordering::Relaxed);
     }
 }
 
 impl ResourceLimiter for CallState {
     fn memory_growing(&mut self, current: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
         // A component may have several memories.
-        let total = self.memory.used + desired.saturating_sub(current);
+        let more = desired.saturating_sub(current);
+        let total = self.memory.used + more;
         let is_within = total <= self.memory.limit;
         if is_within {
             self.memory.used = total;
+            self.memory.counters.memory.fetch_add(more, Ordering::Relaxed);
         }
         self.memory.is_exceeded |= !is_within;
         Ok(is_within)
     }
 
     fn table_growing(&mut self, _: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
-        Ok(desired <= limits::TABLE_ELEMENTS)
+        let is_within = desired <= limits::TABLE_ELEMENTS;
+        self.is_table_exceeded |= !is_within;
+        Ok(is_within)
     }
 }
 
@@ -117,8 +85,9 @@ impl WasiHttpView for CallState {
 /// A store for one call.
 pub fn new_store(
     engine: &Engine,
-    clock: &Clock,
     limits: &Limits,
+    counters: &Arc<Counters>,
+    cpu: Arc<CpuMeter>,
     door: Door,
     stdout: &Output,
     stderr: &Output,
@@ -140,26 +109,21 @@ pub fn new_store(
         memory: MemoryMeter {
             limit: limits.memory,
             used: 0,
+            counters: Arc::clone(counters),
             is_exceeded: false,
         },
-        cpu: CpuMeter::new(Arc::clone(clock), limits),
+        cpu,
+        is_table_exceeded: false,
     };
     let mut store = Store::new(engine, state);
     store.limiter(|state| state);
     store.set_hostcall_fuel(limits::LIFTED_BYTES);
-    store.call_hook(|mut context, hook| {
-        let cpu = &mut context.data_mut().cpu;
-        match hook {
-            // A host call may itself call the guest: its allocator, for what is handed to it.
-            CallHook::CallingHost | CallHook::ReturningFromWasm => cpu.enter_host(),
-            CallHook::ReturningFromHost | CallHook::CallingWasm => cpu.leave_host(),
-        }
-        Ok(())
-    });
     store.set_epoch_deadline(1);
-    // At every tick others get their turn; a guest that has used its budget does not get another.
-    store.epoch_deadline_callback(|mut context| {
-        Ok(if context.data_mut().cpu.has_time() {
+    // At every tick others get their turn; a guest that has used its time does not get another.
+    store.epoch_deadline_callback(|context| {
+        let cpu = &context.data().cpu;
+        Ok(if cpu.has_time() {
+            cpu.take_a_break();
             UpdateDeadline::Yield(1)
         } else {
             UpdateDeadline::Interrupt

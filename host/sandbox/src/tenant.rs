@@ -3,7 +3,10 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bindery_resource::{CheckFailure, Checked, Claims, Diff, Footprint, PropertyMap, PropertyPath, Urn, Value};
+use tokio::sync::Semaphore;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use bindery_resource::{Checked, Claims, Diff, Footprint, PropertyMap, PropertyPath, Urn, Value};
 use wasmtime::component::Val;
 
 use crate::answer::{self, Malformed, Record};
@@ -19,26 +22,35 @@ use crate::operation::{Key, lower_state};
 use crate::origin::Origin;
 use crate::queue::Queues;
 use crate::runtime::Runtime;
+use crate::turns::Turns;
+use crate::usage::{Counters, Usage};
 
 /// What a tenant is made of.
 #[derive(Debug, Clone, Default)]
 pub struct TenantOptions {
-    /// What its limits' errors call it.
+    /// What the errors of its limits call it.
     pub name: String,
     /// The component's configuration.
     pub config: PropertyMap,
     /// Where it may send requests, and with which credentials.
     pub origins: Vec<AllowedOrigin>,
+    /// What is added to the user agent of its requests.
+    pub user_agent: Option<String>,
     /// What its calls may use.
     pub limits: Limits,
 }
 
-/// A component under one configuration.
+/// A component under one configuration: the boundary between those who do not trust each other. Each of its calls has an instance
+/// of its own, each of its requests goes through connections that no other tenant uses, and what it may use of the host is limited
+/// whatever others do. Once it is dropped, or ended, its calls end, and what it held is free.
 #[derive(Debug)]
 pub struct Tenant {
     pub(crate) guest: Arc<Guest>,
     pub(crate) queues: Queues<Key, Lifecycle>,
-    origins: Vec<String>,
+    /// Where its component will send requests.
+    calls: Vec<String>,
+    /// Ends what was begun for it.
+    _alive: DropGuard,
 }
 
 /// One run of an engine: from its first check to its end. Holds the claims of the resources that were checked.
@@ -99,6 +111,7 @@ impl Tenant {
             name,
             config,
             origins,
+            user_agent,
             limits,
         } = options;
         // A slot of the pool is no larger, and no call at all would be no limit.
@@ -107,36 +120,78 @@ impl Tenant {
             calls_in_flight: limits.calls_in_flight.max(1),
             ..limits
         };
-        let lowered = convert::lower(&component.config, &config).map_err(ConfigureError::Failures)?;
-        let egress = Egress::new(origins, limits.response_body).map_err(|error| {
-            let reason = format!("no TLS on this machine: {error}");
-            ConfigureError::Failures(vec![CheckFailure::new(PropertyPath::default(), reason)])
-        })?;
+        let counters = Arc::<Counters>::default();
         let caller = Caller {
             runtime: runtime.clone(),
             tenant: name,
+            egress: Egress::new(
+                runtime,
+                origins,
+                user_agent,
+                limits.response_body,
+                Arc::clone(&counters),
+            ),
+            turns: Turns::of(&runtime.long_turns),
+            in_flight: Semaphore::new(limits.calls_in_flight),
             limits,
-            egress,
+            counters,
         };
-        let guest = Guest::new(caller, component, lowered.record);
-        let params = [guest.config.clone(), paths(&lowered.unknown)];
+        Self::configured(Arc::new(caller), component, &config, CancellationToken::new()).await
+    }
+
+    /// The same tenant under another configuration of its component: the two share their connections, their limits and their use of
+    /// the host. It ends with this one at the latest.
+    ///
+    /// # Errors
+    /// When the component does not accept the configuration.
+    pub async fn with_config(&self, config: &PropertyMap) -> Result<Self, ConfigureError> {
+        let caller = Arc::clone(&self.guest.caller);
+        let ended = self.guest.ended.child_token();
+        Self::configured(caller, Arc::clone(&self.guest.component), config, ended).await
+    }
+
+    async fn configured(
+        caller: Arc<Caller>,
+        component: Arc<Component>,
+        config: &PropertyMap,
+        ended: CancellationToken,
+    ) -> Result<Self, ConfigureError> {
+        let lowered = convert::lower(&component.config, config).map_err(ConfigureError::Failures)?;
+        let guest = Guest {
+            caller,
+            component,
+            config: lowered.record,
+            ended: ended.clone(),
+        };
+        let params = vec![guest.config.clone(), paths(&lowered.unknown)];
         let configure = guest.component.configure;
-        let value = guest.pure(&configure, "configure", &params).await?;
+        let value = guest.pure(&configure, "configure", params).await?;
         let contract = |what| malformed("configure", what);
         match answer::result(value).map_err(contract)? {
-            Ok(origins) => {
-                let origins = answer::payload(origins).and_then(answer::list).map_err(contract)?;
-                let origins = origins.into_iter().map(answer::text).collect::<Result<_, _>>();
+            Ok(calls) => {
+                let calls = answer::payload(calls).and_then(answer::list).map_err(contract)?;
+                let calls = calls.into_iter().map(answer::text).collect::<Result<_, _>>();
                 Ok(Self {
                     guest: Arc::new(guest),
                     queues: Queues::new(),
-                    origins: origins.map_err(contract)?,
+                    calls: calls.map_err(contract)?,
+                    _alive: ended.drop_guard(),
                 })
             }
             Err(failures) => Err(ConfigureError::Failures(
                 answer::payload(failures).and_then(answer::failures).map_err(contract)?,
             )),
         }
+    }
+
+    /// Ends its calls, now and from now on: each with an error, and what it has under way with its requests' own end.
+    pub fn end(&self) {
+        self.guest.ended.cancel();
+    }
+
+    /// What it uses, and has used.
+    pub fn usage(&self) -> Usage {
+        self.guest.caller.counters.usage()
     }
 
     /// The component.
@@ -147,7 +202,7 @@ impl Tenant {
     /// The origins that the provider will call under this configuration, and that are not allowed: to say so early.
     pub fn denied_origins(&self) -> Vec<&str> {
         let is_denied = |text: &&str| !Origin::parse(text).is_ok_and(|origin| self.guest.caller.egress.allows(&origin));
-        self.origins.iter().map(String::as_str).filter(is_denied).collect()
+        self.calls.iter().map(String::as_str).filter(is_denied).collect()
     }
 
     /// Checks a resource's inputs, and takes its claim for the run.
@@ -222,13 +277,13 @@ impl Tenant {
         let ty = self.resource_type(token)?;
         let state = lower_state(ty, id, old)?;
         let new = convert::lower(&ty.args, inputs).map_err(CallError::Properties)?;
-        let params = [
+        let params = vec![
             self.guest.config.clone(),
             state.clone(),
             new.record,
             paths(&new.unknown),
         ];
-        let value = self.guest.pure(&ty.plan.diff, "diff", &params).await?;
+        let value = self.guest.pure(&ty.plan.diff, "diff", params).await?;
         let changes = taken("diff", value)?.and_then(answer::list);
         let changes = changes.and_then(|changes| changes.into_iter().map(answer::change).collect());
         let mut diff = Diff {
@@ -286,8 +341,8 @@ impl Tenant {
 
     /// What an existing resource occupies.
     pub(crate) async fn footprint_of(&self, ty: &ResourceType, state: &Val) -> Result<Footprint, CallError> {
-        let params = [self.guest.config.clone(), state.clone()];
-        let value = self.guest.pure(&ty.plan.footprint_of, "footprint-of", &params).await?;
+        let params = vec![self.guest.config.clone(), state.clone()];
+        let value = self.guest.pure(&ty.plan.footprint_of, "footprint-of", params).await?;
         taken("footprint-of", value)?
             .and_then(answer::footprint)
             .map_err(|what| malformed("footprint-of", what))
@@ -295,8 +350,8 @@ impl Tenant {
 
     async fn checked(&self, ty: &ResourceType, inputs: &PropertyMap) -> Result<Checked, CheckError> {
         let args = convert::lower(&ty.args, inputs).map_err(CheckError::Failures)?;
-        let params = [self.guest.config.clone(), args.record, paths(&args.unknown)];
-        let value = self.guest.pure(&ty.plan.check, "check", &params).await?;
+        let params = vec![self.guest.config.clone(), args.record, paths(&args.unknown)];
+        let value = self.guest.pure(&ty.plan.check, "check", params).await?;
         let contract = |what| CheckError::Call(malformed("check", what));
         match answer::result(value).map_err(contract)? {
             Ok(checked) => {

@@ -3,17 +3,14 @@
 //! Records become object types named after their interface: `condition` of `bindery:iam/types@1.0.0` is
 //! `bindery:iam/v1:Condition`. Enums and 64-bit integers are strings, as they are to the engine.
 
-pub mod host_keys;
-
 use std::collections::{BTreeMap, BTreeSet};
 
+use bindery_credentials::Key;
 use bindery_sandbox::Component;
 use bindery_sandbox::component::ResourceType;
 use bindery_sandbox::schema::{Integer, Property, PropertyType, RecordType};
 use heck::ToUpperCamelCase;
 use serde_json::{Map, Value, json};
-
-use crate::host_keys::HostKey;
 
 /// What a schema is made of.
 #[derive(Debug, Clone, Copy)]
@@ -25,7 +22,7 @@ pub struct Served<'s> {
     /// The environment variables that a configuration key defaults to.
     pub environment: &'s BTreeMap<String, Vec<String>>,
     /// The host's own configuration keys.
-    pub host_keys: &'s [HostKey],
+    pub host_keys: &'s [Key],
 }
 
 impl Served<'_> {
@@ -75,8 +72,20 @@ impl Served<'_> {
             config.insert(property.name.clone(), described);
         }
         for key in self.host_keys {
-            let mut described = json!({ "type": "string", "description": key.docs });
-            if let (true, Some(fields)) = (key.secret, described.as_object_mut()) {
+            let docs = match key.variables {
+                [] => key.docs.to_string(),
+                variables => format!(
+                    "{} It defaults to `{}` of the environment.",
+                    key.docs,
+                    variables.join("`, `")
+                ),
+            };
+            let mut described = if key.is_list {
+                json!({ "type": "array", "items": { "type": "string" }, "description": docs })
+            } else {
+                json!({ "type": "string", "description": docs })
+            };
+            if let (true, Some(fields)) = (key.is_secret, described.as_object_mut()) {
                 fields.insert("secret".to_string(), true.into());
             }
             config.insert(key.name.to_string(), described);

@@ -7,13 +7,13 @@
 
 use std::path::Path;
 
+use bindery_credentials::{KEYS, Key};
 use bindery_sandbox::Runtime;
 use bindery_sandbox::package::Package;
 use bindery_schema::Served;
-use bindery_schema::host_keys::{HOST_KEYS, HostKey};
 use serde_json::Value;
 
-fn schema(component: &[u8], manifest: &str, name: &str, host_keys: &[HostKey]) -> Value {
+fn schema(component: &[u8], manifest: &str, name: &str, host_keys: &[Key]) -> Value {
     let package = Package::built_in(&Runtime::new().unwrap(), component, manifest).unwrap();
     let served = Served {
         component: &package.component,
@@ -39,12 +39,7 @@ fn is_as_kept(name: &str, schema: &Value) {
 }
 
 fn built_in(name: &str) -> Value {
-    schema(
-        bindery_components::PROVIDER,
-        bindery_components::MANIFEST,
-        name,
-        &HOST_KEYS,
-    )
+    schema(bindery_components::PROVIDER, bindery_components::MANIFEST, name, &KEYS)
 }
 
 #[test]

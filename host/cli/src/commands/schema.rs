@@ -1,8 +1,8 @@
 //! `schema`: a component's package schema, read from its bytes. Nothing of it runs.
 
+use bindery_credentials::KEYS;
 use bindery_sandbox::package::ComponentFile;
 use bindery_schema::Served;
-use bindery_schema::host_keys::HOST_KEYS;
 
 use crate::component;
 use crate::failure::Failure;
@@ -16,7 +16,7 @@ pub fn schema(file: Option<&ComponentFile>, report: &Report) -> Result<(), Failu
         name: &package.component.name,
         environment: &package.manifest.environment,
         // How the host gets a credential is the built-in provider's alone.
-        host_keys: if file.is_none() { &HOST_KEYS } else { &[] },
+        host_keys: if file.is_none() { &KEYS } else { &[] },
     };
     let schema = served.schema();
     report.answer(&format!("{schema:#}"), "schema", schema);
