@@ -105,6 +105,12 @@ pub enum Command {
     },
     /// Serve the three services' policy endpoints on this machine.
     Emulator(EmulatorOptions),
+    /// Serve many tenants to Pulumi engines that attach, each on a port of its own.
+    Serve {
+        /// Which tenants there are, and what each may do.
+        #[arg(long, value_name = "FILE", env = "BINDERY_TENANTS")]
+        tenants: PathBuf,
+    },
     /// Print a script that completes this command line.
     Completions {
         /// The shell.
@@ -130,6 +136,7 @@ impl Command {
             Self::Inspect { .. } => "inspect",
             Self::Schema { .. } => "schema",
             Self::Emulator(_) => "emulator",
+            Self::Serve { .. } => "serve",
             Self::Completions { .. } => "completions",
         }
     }

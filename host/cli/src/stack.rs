@@ -5,8 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bindery_credentials::KEYS;
 use bindery_resource::PropertyMap;
 use bindery_sandbox::Component;
+use bindery_sandbox::package::Package;
 use bindery_stack::{Diagnostic, Owner, StackFile};
 
 use crate::args::{self, Place};
@@ -116,10 +118,12 @@ pub enum Needs {
 /// Sorts out which key is whose.
 pub fn configuration(
     file: Option<&StackFile>,
-    component: &Component,
+    package: &Package,
     given: &[(String, String)],
     needs: Needs,
 ) -> Result<Values, Failure> {
+    let component = &package.component;
+    let known = known_keys(package);
     let no_file = StackFile::default();
     let file = file.unwrap_or(&no_file);
     let mut own = Vec::new();
@@ -132,8 +136,8 @@ pub fn configuration(
                 own.push((key.to_string(), value.clone()));
             }
             None if file.config.keys.contains_key(key) => own.push((key.clone(), value.clone())),
-            None if component.config.property(key).is_some() => providers.push((key.clone(), value.clone())),
-            _ => wrong.push(unknown_key(key, file, component)),
+            None if known.contains(&key.as_str()) => providers.push((key.clone(), value.clone())),
+            _ => wrong.push(unknown_key(key, file, &known)),
         }
     }
     let mut failure = Failure::diagnostics(wrong);
@@ -156,7 +160,16 @@ pub fn configuration(
     }
 }
 
-fn unknown_key(key: &str, file: &StackFile, component: &Component) -> Diagnostic {
+/// The configuration keys of a provider, and of the host for it.
+fn known_keys(package: &Package) -> Vec<&str> {
+    let own = package.component.config.properties.iter();
+    let hosts = KEYS.iter().filter(|_| package.manifest.is_google());
+    own.map(|property| property.name.as_str())
+        .chain(hosts.map(|key| key.name))
+        .collect()
+}
+
+fn unknown_key(key: &str, file: &StackFile, known: &[&str]) -> Diagnostic {
     let diagnostic = Diagnostic {
         resource: None,
         ..Diagnostic::of(
@@ -166,14 +179,7 @@ fn unknown_key(key: &str, file: &StackFile, component: &Component) -> Diagnostic
     };
     let name = key.rsplit(':').next().unwrap_or(key);
     let declared = file.config.keys.keys().map(String::as_str);
-    let known = declared.chain(
-        component
-            .config
-            .properties
-            .iter()
-            .map(|property| property.name.as_str()),
-    );
-    let known: Vec<&str> = known.collect();
+    let known: Vec<&str> = declared.chain(known.iter().copied()).collect();
     match bindery_resource::nearest(name, known.iter().copied()) {
         Some(near) => diagnostic.with_hint(format!("did you mean `{near}`?")),
         None => diagnostic.with_hint(format!("there are `{}`", known.join("`, `"))),

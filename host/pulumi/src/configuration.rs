@@ -6,7 +6,7 @@ use std::env;
 use std::path::Path;
 use std::sync::Arc;
 
-use bindery_credentials::{GoogleCredential, Key, Settings, Source};
+use bindery_credentials::{GoogleCredential, Key, Settings, Source, settings};
 use bindery_resource::{CheckFailure, PropertyMap, PropertyPath, Value, nearest};
 use bindery_sandbox::credential::Credential;
 use bindery_sandbox::egress::AllowedOrigin;
@@ -18,7 +18,7 @@ use prost_types::Struct;
 
 use crate::mask::Mask;
 use crate::properties::{Properties, decode, from_json};
-use crate::served::Served;
+use crate::served::{Operator, Served};
 
 /// The name under which programs bring keys along that make no difference here.
 const GOOGLE_NATIVE: &str = "google-native";
@@ -90,6 +90,11 @@ pub fn read(served: &Served, args: Struct) -> Result<Configuration, Refused> {
     let mut failures = Vec::new();
     for (key, value) in &properties.values {
         let at = PropertyPath::property(key);
+        if served.operator.is_some() && is_operators(key) {
+            let reason = "is for the operator of this process to set, in its file of tenants; take it out of the stack's configuration";
+            failures.push(CheckFailure::new(at, reason));
+            continue;
+        }
         let own = served.component.config.property(key);
         let host = served.host_keys().iter().find(|host| host.name == key);
         if let Some(property) = own {
@@ -120,6 +125,11 @@ pub fn read(served: &Served, args: Struct) -> Result<Configuration, Refused> {
         .retain(|key, value| *value == Value::Unknown || !is_secret(served, key));
     read.kept = properties;
     Ok(read)
+}
+
+/// Whether a key decides where requests go, or who makes them.
+fn is_operators(key: &str) -> bool {
+    key.ends_with("Endpoint") || settings::key(key).is_some()
 }
 
 /// Whether a key's value is a credential: it is written down nowhere.
@@ -197,6 +207,9 @@ pub async fn configure(
     let Configuration {
         config, host, mut mask, ..
     } = configuration;
+    if let Some(operator) = &served.operator {
+        return configure_for(operator, served, config, mask).await;
+    }
     let settings = if served.manifest.is_google() {
         Settings::read(&host, &variable)
     } else {
@@ -259,6 +272,38 @@ pub async fn configure(
         mask,
         claim_scope,
         credential_hint,
+    })
+}
+
+/// Configures a tenant's component for an engine that has attached to it.
+async fn configure_for(
+    operator: &Operator,
+    served: &Served,
+    config: PropertyMap,
+    mask: Mask,
+) -> Result<Configured, Refused> {
+    let mut all = operator.config.clone();
+    all.extend(config);
+    let mask = mask.and(&operator.mask);
+    let refused = |failures| Refused {
+        failures,
+        mask: mask.clone(),
+    };
+    let tenant = operator.tenant.with_config(&all).await;
+    let tenant = tenant.map_err(|error| match error {
+        ConfigureError::Failures(failures) => refused(failures),
+        ConfigureError::Call(error) => refused(whole(error.to_string())),
+    })?;
+    if let Some(origin) = tenant.denied_origins().first() {
+        return Err(refused(whole(format!(
+            "the provider would call `{origin}`, which the operator of this process has not allowed"
+        ))));
+    }
+    Ok(Configured {
+        tenant,
+        claim_scope: claim_scope(served, &all),
+        mask,
+        credential_hint: operator.credential_hint.clone(),
     })
 }
 

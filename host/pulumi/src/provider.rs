@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use bindery_resource::{PropertyMap, Urn, Value, nearest};
 use bindery_sandbox::Runtime;
@@ -22,6 +23,7 @@ use tonic::{Request, Response, Status};
 
 use crate::configuration::{self, Configured, Refused};
 use crate::engine_log::EngineLog;
+use crate::observer::Observer;
 use crate::operation::Operation;
 use crate::properties::{encode, from_json};
 use crate::run::{EngineRun, Runs};
@@ -33,7 +35,7 @@ use crate::status::of_failures;
 #[derive(Debug)]
 pub struct Provider {
     runtime: Runtime,
-    served: Served,
+    served: Arc<Served>,
     log: EngineLog,
     runs: Runs,
     claims: Arc<SharedClaims>,
@@ -43,6 +45,7 @@ pub struct Provider {
     /// written into the state, so they are not in it.
     secrets: Mutex<HashMap<String, PropertyMap>>,
     operations: TaskTracker,
+    observer: Arc<dyn Observer>,
 }
 
 /// The configuration that calls are under.
@@ -63,10 +66,11 @@ impl Provider {
     /// A provider that is not configured yet.
     pub fn new(
         runtime: Runtime,
-        served: Served,
+        served: Arc<Served>,
         engine: Option<String>,
         runs: Runs,
         claims: Arc<SharedClaims>,
+        observer: Arc<dyn Observer>,
     ) -> Self {
         Self {
             runtime,
@@ -78,6 +82,7 @@ impl Provider {
             configuring: tokio::sync::Mutex::default(),
             secrets: Mutex::default(),
             operations: TaskTracker::new(),
+            observer,
         }
     }
 
@@ -123,14 +128,61 @@ impl Provider {
         ))
     }
 
-    /// Runs a call by itself.
+    /// Runs a call by itself, and has it heard of.
     async fn run<T: Send + 'static>(
         &self,
+        method: &'static str,
+        urn: &str,
         call: impl Future<Output = Result<T, Status>> + Send + 'static,
     ) -> Result<Response<T>, Status> {
-        let done = self.operations.spawn(call).await;
-        let answer = done.map_err(|_| Status::internal("a fault in the provider's host ended this call"))?;
+        let (observer, urn, started) = (Arc::clone(&self.observer), urn.to_string(), Instant::now());
+        let done = self.operations.spawn(async move {
+            let ended = call.await;
+            observer.called(method, &urn, started.elapsed(), ended.as_ref().map(drop));
+            ended
+        });
+        let answer = done.await;
+        let answer = answer.map_err(|_| Status::internal("a fault in the provider's host ended this call"))?;
         answer.map(Response::new)
+    }
+
+    async fn configured_by(&self, request: ConfigureRequest) -> Result<ConfigureResponse, Status> {
+        let _one_at_a_time = self.configuring.lock().await;
+        self.runs.begin();
+        let urn = request.urn.unwrap_or_default();
+        let args = request.args;
+        let args = args.unwrap_or_else(|| variables(&self.served.name, request.variables));
+        let run = self.runs.current();
+        let is_other = |before: &InForce| {
+            Arc::ptr_eq(&before.run, &run) && before.urn != urn && before.args != without_the_engines(args.clone())
+        };
+        if let Some(before) = lock(&self.configured).as_ref().filter(|before| is_other(before)) {
+            // The engine does not say which provider resource a call is for.
+            let message = format!(
+                "`{urn}` and `{}` have different configurations, and one process that engines attach to can have one only; let \
+                 the engine start the provider by itself",
+                before.urn
+            );
+            return Err(Status::failed_precondition(message));
+        }
+        *lock(&self.configured) = None;
+        let configured = self.configure_with(&urn, args.clone()).await.map_err(|refused| {
+            let what = format!("the configuration of `{}` cannot be used", self.served.name);
+            of_failures(&what, &refused.failures, &refused.mask)
+        })?;
+        *lock(&self.configured) = Some(InForce {
+            configured: Arc::new(configured),
+            run,
+            urn,
+            args: without_the_engines(args),
+        });
+        Ok(ConfigureResponse {
+            accept_secrets: true,
+            supports_preview: true,
+            accept_resources: true,
+            accept_outputs: false,
+            supports_autonaming_configuration: false,
+        })
     }
 
     async fn configure_with(&self, urn: &str, args: Struct) -> Result<Configured, Refused> {
@@ -272,43 +324,12 @@ impl ResourceProvider for Provider {
     }
 
     async fn configure(&self, request: Request<ConfigureRequest>) -> Answer<ConfigureResponse> {
-        let request = request.into_inner();
-        let _one_at_a_time = self.configuring.lock().await;
-        self.runs.begin();
-        let urn = request.urn.unwrap_or_default();
-        let args = request.args;
-        let args = args.unwrap_or_else(|| variables(&self.served.name, request.variables));
-        let run = self.runs.current();
-        let is_other = |before: &InForce| {
-            Arc::ptr_eq(&before.run, &run) && before.urn != urn && before.args != without_the_engines(args.clone())
-        };
-        if let Some(before) = lock(&self.configured).as_ref().filter(|before| is_other(before)) {
-            // The engine does not say which provider resource a call is for.
-            let message = format!(
-                "`{urn}` and `{}` have different configurations, and one process that engines attach to can have one only; let \
-                 the engine start the provider by itself",
-                before.urn
-            );
-            return Err(Status::failed_precondition(message));
-        }
-        *lock(&self.configured) = None;
-        let configured = self.configure_with(&urn, args.clone()).await.map_err(|refused| {
-            let what = format!("the configuration of `{}` cannot be used", self.served.name);
-            of_failures(&what, &refused.failures, &refused.mask)
-        })?;
-        *lock(&self.configured) = Some(InForce {
-            configured: Arc::new(configured),
-            run,
-            urn,
-            args: without_the_engines(args),
-        });
-        Ok(Response::new(ConfigureResponse {
-            accept_secrets: true,
-            supports_preview: true,
-            accept_resources: true,
-            accept_outputs: false,
-            supports_autonaming_configuration: false,
-        }))
+        let (request, started) = (request.into_inner(), Instant::now());
+        let urn = request.urn.clone().unwrap_or_default();
+        let ended = self.configured_by(request).await;
+        let seen = ended.as_ref().map(drop);
+        self.observer.called("configure", &urn, started.elapsed(), seen);
+        ended.map(Response::new)
     }
 
     async fn check(&self, request: Request<CheckRequest>) -> Answer<CheckResponse> {
@@ -318,38 +339,44 @@ impl ResourceProvider for Provider {
             self.claims.clear();
         }
         let operation = self.operation(&request.urn, &request.r#type)?;
-        self.run(operation.check(request)).await
+        let urn = request.urn.clone();
+        self.run("check", &urn, operation.check(request)).await
     }
 
     async fn diff(&self, request: Request<DiffRequest>) -> Answer<DiffResponse> {
         let request = request.into_inner();
         let operation = self.operation(&request.urn, &request.r#type)?;
-        self.run(operation.diff(request)).await
+        let urn = request.urn.clone();
+        self.run("diff", &urn, operation.diff(request)).await
     }
 
     async fn create(&self, request: Request<CreateRequest>) -> Answer<CreateResponse> {
         let request = request.into_inner();
         let operation = self.operation(&request.urn, &request.r#type)?;
-        self.run(operation.create(request)).await
+        let urn = request.urn.clone();
+        self.run("create", &urn, operation.create(request)).await
     }
 
     async fn read(&self, request: Request<ReadRequest>) -> Answer<ReadResponse> {
         let request = request.into_inner();
         let operation = self.operation(&request.urn, &request.r#type)?;
-        self.run(operation.read(request)).await
+        let urn = request.urn.clone();
+        self.run("read", &urn, operation.read(request)).await
     }
 
     async fn update(&self, request: Request<UpdateRequest>) -> Answer<UpdateResponse> {
         let request = request.into_inner();
         let operation = self.operation(&request.urn, &request.r#type)?;
-        self.run(operation.update(request)).await
+        let urn = request.urn.clone();
+        self.run("update", &urn, operation.update(request)).await
     }
 
     async fn delete(&self, request: Request<DeleteRequest>) -> Answer<()> {
         let request = request.into_inner();
         let mut operation = self.operation(&request.urn, &request.r#type)?;
         operation.run = self.runs.of_delete();
-        self.run(operation.delete(request)).await
+        let urn = request.urn.clone();
+        self.run("delete", &urn, operation.delete(request)).await
     }
 
     async fn cancel(&self, _: Request<()>) -> Answer<()> {

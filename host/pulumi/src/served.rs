@@ -8,10 +8,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bindery_credentials::{KEYS, Key};
+use bindery_resource::PropertyMap;
 use bindery_sandbox::manifest::Manifest;
 use bindery_sandbox::package::{ComponentFile, Package, PackageError};
-use bindery_sandbox::{Component, Runtime};
+use bindery_sandbox::{Component, Runtime, Tenant};
 use serde_json::Value;
+
+use crate::mask::Mask;
 
 /// How the file name of every provider starts.
 const PREFIX: &str = "pulumi-resource-";
@@ -27,6 +30,21 @@ pub struct Served {
     pub manifest: Manifest,
     /// The file that says what it may call; none for the built-in one.
     pub beside: Option<PathBuf>,
+    /// What the operator of a process with many tenants has decided; none in a plugin, whose user decides.
+    pub operator: Option<Operator>,
+}
+
+/// What engines that attach to a tenant cannot change.
+#[derive(Debug)]
+pub struct Operator {
+    /// The tenant: its origins, its credential and its limits.
+    pub tenant: Arc<Tenant>,
+    /// The configuration keys that it sets; engines may set the others, and these again where they are the component's own.
+    pub config: PropertyMap,
+    /// Hides its credentials.
+    pub mask: Mask,
+    /// What to do where a service does not accept them.
+    pub credential_hint: Option<String>,
 }
 
 impl Served {
@@ -50,12 +68,25 @@ impl Served {
             component: Arc::new(package.component),
             manifest: package.manifest,
             beside: package.beside,
+            operator: None,
         })
+    }
+
+    /// What a tenant of this component is served as: under the component's own name, unless another is given.
+    pub fn by_operator(component: &Arc<Component>, name: Option<String>, operator: Operator) -> Self {
+        Self {
+            name: name.unwrap_or_else(|| component.name.clone()),
+            component: Arc::clone(component),
+            // The environment is the operator's, and no default of a tenant's.
+            manifest: Manifest::default(),
+            beside: None,
+            operator: Some(operator),
+        }
     }
 
     /// Whether this is the built-in provider.
     pub fn is_built_in(&self) -> bool {
-        self.beside.is_none()
+        self.beside.is_none() && self.operator.is_none()
     }
 
     /// The configuration keys that the host answers: who makes the requests, where the cloud's own tools say that.

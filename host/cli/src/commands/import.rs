@@ -28,12 +28,7 @@ pub async fn import(options: &Import, report: &Report) -> Result<(), Failure> {
     let runtime = component::runtime(report)?;
     let loaded = component::load(&runtime, options.of.component.as_ref())?;
     let token = token(&loaded.component, &options.token)?;
-    let values = stack::configuration(
-        file.as_ref(),
-        &loaded.component,
-        &options.services.config,
-        Needs::Settings,
-    )?;
+    let values = stack::configuration(file.as_ref(), &loaded, &options.services.config, Needs::Settings)?;
     let policies = file.as_ref().zip(options.file.as_ref()).map(|(file, path)| {
         let paths = stack::paths(file, path, &options.of);
         paths.policies()

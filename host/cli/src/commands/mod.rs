@@ -6,6 +6,7 @@ mod inspect;
 mod preview;
 mod refresh;
 mod schema;
+mod serve;
 mod state;
 mod up;
 
@@ -48,6 +49,7 @@ pub async fn run(command: Command, report: &Report) -> Result<(), Failure> {
         Command::Inspect { component } => inspect::inspect(component.as_ref(), report),
         Command::Schema { component } => schema::schema(component.as_ref(), report),
         Command::Emulator(options) => emulator(&options, report).await,
+        Command::Serve { tenants } => serve::serve(&tenants, report).await,
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Arguments::command(), "bindery", &mut script);
@@ -94,7 +96,7 @@ impl Opened {
         let runtime = component::runtime(report)?;
         let loaded = component::load(&runtime, place.of.component.as_ref())?;
         let owner = stack.owner(&loaded.component);
-        let values = stack::configuration(Some(&stack.file), &loaded.component, &services.config, Needs::Values)?;
+        let values = stack::configuration(Some(&stack.file), &loaded, &services.config, Needs::Values)?;
         let configuration = Configuration {
             kept: None,
             file: values.settings,
@@ -129,7 +131,7 @@ impl Opened {
             Kept::File => Needs::Values,
             Kept::State => Needs::Settings,
         };
-        let values = stack::configuration(Some(&stack.file), &loaded.component, &services.config, needs)?;
+        let values = stack::configuration(Some(&stack.file), &loaded, &services.config, needs)?;
         let store = Store::open(stack.paths.clone(), owner.clone(), command, report)?;
         let last = store.look(|deployment| deployment.config.clone());
         let policies = stack.paths.policies();

@@ -1,44 +1,71 @@
-//! The port, the connections to it, and the end: of a run, and of the program.
+//! As the engine starts it: a port on the first line, one component for all connections, and the end with the engine's.
 
+use std::env;
 use std::error::Error;
 use std::io::{self, Write};
 use std::net::Ipv4Addr;
-use std::pin::Pin;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bindery_sandbox::Runtime;
-use pulumi_gestalt_proto::pulumi::pulumirpc::resource_provider_server::ResourceProviderServer;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::{TcpListener, TcpStream};
+use bindery_sandbox::{Cache, Runtime};
+use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::TcpListenerStream;
 use tonic::transport::Server;
-use tonic::transport::server::{Connected, TcpConnectInfo};
 
+use crate::connection::{Connection, service};
+use crate::observer::Unobserved;
 use crate::provider::Provider;
 use crate::run::Runs;
 use crate::served::Served;
 use crate::shared_claims::SharedClaims;
 
-/// The largest message: the engine's own limit.
-const MESSAGE_BYTES: usize = 400 << 20;
-
 /// How long what is under way may take to its end once the program is told to stop. The engine kills it after five seconds.
 const LAST_WAIT: Duration = Duration::from_secs(4);
 
+/// Serves what this program's name, and what is beside it, say, until the engine or a person ends it.
+///
+/// # Errors
+/// When it cannot be served, with what to do.
+pub async fn run() -> Result<(), String> {
+    let mut arguments = env::args_os();
+    let program = arguments.next().map(PathBuf::from).unwrap_or_default();
+    // The engine's address comes last. What comes before it is for its own tracing.
+    let engine = arguments.last().and_then(|last| last.into_string().ok());
+    let engine = engine.filter(|last| is_address(last));
+    let runtime = Runtime::new().map_err(|error| format!("no WebAssembly on this machine: {error:#}"))?;
+    let cache = Cache::open_usual().unwrap_or_else(|error| {
+        eprintln!("warning: compiled components are not kept: {error}");
+        None
+    });
+    let claims = match (&cache, &engine) {
+        (Some(cache), Some(engine)) => SharedClaims::of_engine(cache.folder(), engine),
+        _ => SharedClaims::default(),
+    };
+    let runtime = match cache {
+        Some(cache) => runtime.with_cache(cache),
+        None => runtime,
+    };
+    let served = Served::by(&runtime, &program).map_err(|error| match error.hint() {
+        Some(hint) => format!("{error}; {hint}"),
+        None => error.to_string(),
+    })?;
+    serve(runtime, served, engine, claims)
+        .await
+        .map_err(|error| error.to_string())
+}
+
 /// Whether an argument is the engine's address: a host and a port.
-pub fn is_address(argument: &str) -> bool {
+fn is_address(argument: &str) -> bool {
     let port = argument.rsplit_once(':').map(|(_, port)| port.parse::<u16>());
     !argument.starts_with('-') && matches!(port, Some(Ok(1..)))
 }
 
-/// Serves until the engine or a person ends it. `engine` is the address of the engine that started the program; without one,
-/// engines attach to it.
-pub async fn serve(
+/// `engine` is the address of the engine that started the program; without one, engines attach to it.
+async fn serve(
     runtime: Runtime,
     served: Served,
     engine: Option<String>,
@@ -47,19 +74,25 @@ pub async fn serve(
     let claims = Arc::new(claims);
     let runs = Runs::default();
     let is_started_by_engine = engine.is_some();
-    let provider = Provider::new(runtime, served, engine, runs.clone(), Arc::clone(&claims));
+    let provider = Provider::new(
+        runtime,
+        Arc::new(served),
+        engine,
+        runs.clone(),
+        Arc::clone(&claims),
+        Arc::new(Unobserved),
+    );
     let operations = provider.operations();
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
     let port = listener.local_addr()?.port();
     let open = Arc::new(AtomicUsize::new(0));
     let connections = TcpListenerStream::new(listener).map({
         let runs = runs.clone();
-        move |stream| stream.map(|stream| Connection::new(stream, &open, &runs))
+        move |stream| stream.map(|stream| Connection::new(stream, Open::one_more(&open, &runs)))
     });
-    let service = ResourceProviderServer::new(provider)
-        .max_decoding_message_size(MESSAGE_BYTES)
-        .max_encoding_message_size(MESSAGE_BYTES);
-    let server = Server::builder().add_service(service).serve_with_incoming(connections);
+    let server = Server::builder()
+        .add_service(service(provider))
+        .serve_with_incoming(connections);
     let server = tokio::spawn(server);
     let mut stdout = io::stdout();
     writeln!(stdout, "{port}")?;
@@ -90,63 +123,27 @@ async fn engine_is_gone() {
     let _ = is_gone.await;
 }
 
-/// A connection of an engine.
+/// One of the open connections.
 #[derive(Debug)]
-struct Connection {
-    stream: TcpStream,
+struct Open {
     open: Arc<AtomicUsize>,
     runs: Runs,
 }
 
-impl Connection {
-    fn new(stream: TcpStream, open: &Arc<AtomicUsize>, runs: &Runs) -> Self {
+impl Open {
+    fn one_more(open: &Arc<AtomicUsize>, runs: &Runs) -> Self {
         open.fetch_add(1, Ordering::Relaxed);
-        // Answers are small, and each is waited for.
-        let _ = stream.set_nodelay(true);
         Self {
-            stream,
             open: Arc::clone(open),
             runs: runs.clone(),
         }
     }
 }
 
-impl Drop for Connection {
+impl Drop for Open {
     fn drop(&mut self) {
         if self.open.fetch_sub(1, Ordering::Relaxed) == 1 {
             self.runs.left();
         }
-    }
-}
-
-impl Connected for Connection {
-    type ConnectInfo = TcpConnectInfo;
-
-    fn connect_info(&self) -> Self::ConnectInfo {
-        self.stream.connect_info()
-    }
-}
-
-impl AsyncRead for Connection {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(context, buffer)
-    }
-}
-
-impl AsyncWrite for Connection {
-    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
     }
 }
