@@ -6,6 +6,7 @@
     reason = "a test that cannot be set up fails"
 )]
 
+pub mod cloud;
 pub mod engine;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -109,6 +110,7 @@ pub struct Server {
     pub origin: String,
     requests: Arc<Mutex<Vec<String>>>,
     connections: Arc<AtomicUsize>,
+    open: Arc<AtomicUsize>,
 }
 
 impl Server {
@@ -120,10 +122,16 @@ impl Server {
             ..Self::default()
         };
         let (requests, connections) = (Arc::clone(&server.requests), Arc::clone(&server.connections));
+        let open = Arc::clone(&server.open);
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 connections.fetch_add(1, Ordering::Relaxed);
-                tokio::spawn(serve(stream, answer, Arc::clone(&requests)));
+                let (requests, open) = (Arc::clone(&requests), Arc::clone(&open));
+                tokio::spawn(async move {
+                    open.fetch_add(1, Ordering::Relaxed);
+                    serve(stream, answer, requests).await;
+                    open.fetch_sub(1, Ordering::Relaxed);
+                });
             }
         });
         server
@@ -132,6 +140,16 @@ impl Server {
     /// What it was sent.
     pub fn requests(&self) -> Vec<String> {
         self.requests.lock().expect("nobody panics with it").clone()
+    }
+
+    /// Forgets what it was sent.
+    pub fn forget(&self) {
+        self.requests.lock().expect("nobody panics with it").clear();
+    }
+
+    /// How many connections to it are open.
+    pub fn open(&self) -> usize {
+        self.open.load(Ordering::Relaxed)
     }
 
     /// How many connections were made to it.

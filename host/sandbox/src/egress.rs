@@ -3,7 +3,7 @@
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -111,6 +111,7 @@ impl Egress {
             call_ends,
             guest_ended: CancellationToken::new(),
             sent: 0,
+            bodies: Bodies::default(),
             in_flight: TaskTracker::new(),
             has_written: Arc::default(),
             denials: Denials::default(),
@@ -121,6 +122,7 @@ impl Egress {
         &self,
         request: http::Request<WasiBody>,
         waits: Waits,
+        bodies: &Bodies,
         denials: &Denials,
         guest_ended: &CancellationToken,
     ) -> Result<http::Response<WasiBody>, Error> {
@@ -136,6 +138,7 @@ impl Egress {
                 })?
                 .to_bytes(),
         };
+        self.keep(bodies, body.len(), denials)?;
         let url = Url::parse(&parts.uri.to_string()).map_err(|_| Error::HttpRequestUriInvalid)?;
         let denied = |denial| {
             denials.push(denial);
@@ -165,7 +168,7 @@ impl Egress {
             }
         };
         let Some(credential) = &allowed.credential else {
-            return self.receive(send(None).await?, None, denials).await;
+            return self.receive(send(None).await?, None, bodies, denials).await;
         };
         let attach = async || match tokio::time::timeout_at(waits.until, credential.attach()).await {
             Ok(attached) => attached.map_err(|error| denied(Denial::Credential(error))),
@@ -177,7 +180,7 @@ impl Egress {
             attached = attach().await?;
             response = send(Some(&attached)).await?;
         }
-        self.receive(response, Some(&attached), denials).await
+        self.receive(response, Some(&attached), bodies, denials).await
     }
 
     fn limit(&self, what: &'static str, setting: &'static str, value: String) -> Denial {
@@ -185,11 +188,24 @@ impl Egress {
         Denial::Limit { what, setting, value }
     }
 
+    /// Counts what the host holds for a call.
+    fn keep(&self, bodies: &Bodies, more: usize, denials: &Denials) -> Result<(), Error> {
+        let held = bodies.0.fetch_add(more, Ordering::Relaxed) + more;
+        if held <= limits::BODIES {
+            return Ok(());
+        }
+        let value = format!("{} bytes", limits::BODIES);
+        let what = "a call's requests and responses were larger than allowed together";
+        denials.push(self.limit(what, "bodies", value));
+        Err(Error::HttpResponseBodySize(Some(limits::BODIES as u64)))
+    }
+
     /// Reads an answer whole, up to the tenant's limit.
     async fn receive(
         &self,
         mut response: reqwest::Response,
         attached: Option<&Attached>,
+        bodies: &Bodies,
         denials: &Denials,
     ) -> Result<http::Response<WasiBody>, Error> {
         let limit = self.0.response_body;
@@ -211,6 +227,7 @@ impl Egress {
             if body.len() + chunk.len() > limit {
                 return Err(too_large());
             }
+            self.keep(bodies, chunk.len(), denials)?;
             body.extend_from_slice(&chunk);
         }
         if attached.is_some_and(|attached| is_in(attached, response.headers(), &body)) {
@@ -333,12 +350,18 @@ pub(crate) struct Door {
     /// A body that the guest has not finished by then is never sent.
     pub(crate) guest_ended: CancellationToken,
     sent: usize,
+    /// What is left of the bodies of its requests and responses, in bytes.
+    bodies: Bodies,
     /// The call's requests: each is awaited to its end, whatever becomes of the guest.
     pub(crate) in_flight: TaskTracker,
     /// Whether a request was sent that may change something.
     pub(crate) has_written: Arc<AtomicBool>,
     pub(crate) denials: Denials,
 }
+
+/// How many bytes of bodies the host has held for a call.
+#[derive(Debug, Clone, Default)]
+struct Bodies(Arc<AtomicUsize>);
 
 /// How long a request may take.
 #[derive(Debug, Clone, Copy)]
@@ -381,9 +404,10 @@ impl WasiHttpHooks for Door {
             until: self.call_ends,
         };
         let (egress, denials, guest_ended) = (self.egress.clone(), self.denials.clone(), self.guest_ended.clone());
+        let bodies = self.bodies.clone();
         let sending = self
             .in_flight
-            .spawn(async move { egress.send(request, waits, &denials, &guest_ended).await });
+            .spawn(async move { egress.send(request, waits, &bodies, &denials, &guest_ended).await });
         Box::new(async move {
             let response = sending
                 .await
@@ -425,21 +449,26 @@ impl Resolve for CheckedResolver {
     fn resolve(&self, name: Name) -> Resolving {
         Box::pin(async move {
             let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
-            let is_allowed = |address: &SocketAddr| {
-                if is_localhost(name.as_str()) {
-                    address.ip().is_loopback()
-                } else {
-                    is_public(address.ip())
-                }
-            };
-            let allowed: Vec<SocketAddr> = found.filter(is_allowed).collect();
-            if allowed.is_empty() {
-                return Err(format!("`{}` resolves to no address that may be dialled", name.as_str()).into());
-            }
-            let addresses: Addrs = Box::new(allowed.into_iter());
+            let addresses: Addrs = Box::new(dialled(name.as_str(), found)?.into_iter());
             Ok(addresses)
         })
     }
+}
+
+/// Those of a name's addresses that may be dialled.
+fn dialled(name: &str, found: impl Iterator<Item = SocketAddr>) -> Result<Vec<SocketAddr>, String> {
+    let is_allowed = |address: &SocketAddr| {
+        if is_localhost(name) {
+            address.ip().is_loopback()
+        } else {
+            is_public(address.ip())
+        }
+    };
+    let allowed: Vec<SocketAddr> = found.filter(is_allowed).collect();
+    if allowed.is_empty() {
+        return Err(format!("`{name}` resolves to no address that may be dialled"));
+    }
+    Ok(allowed)
 }
 
 /// What a client's error means to a guest, which must know whether the request was sent.
@@ -520,6 +549,30 @@ mod tests {
         let denial = egress().judge(&url).unwrap_err().to_string();
         assert!(denial.contains("url = \"https://other.example\""), "{denial}");
         assert!(!denial.contains("secret"), "{denial}");
+    }
+
+    #[test]
+    fn of_a_names_addresses_only_public_ones_are_dialled() {
+        let dialled = |name: &str, found: &[&str]| {
+            let found = found.iter().map(|address| SocketAddr::new(address.parse().unwrap(), 0));
+            let dialled = dialled(name, found).unwrap_or_default();
+            dialled
+                .iter()
+                .map(|address| address.ip().to_string())
+                .collect::<Vec<_>>()
+        };
+        let all = [
+            "127.0.0.1",
+            "::1",
+            "10.0.0.1",
+            "169.254.169.254",
+            "8.8.8.8",
+            "::ffff:127.0.0.1",
+        ];
+        assert_eq!(dialled("rebound.example", &all), ["8.8.8.8"]);
+        assert!(dialled("rebound.example", &all[..4]).is_empty());
+        assert_eq!(dialled("localhost", &all), ["127.0.0.1", "::1"]);
+        assert!(dialled("localhost", &all[2..5]).is_empty());
     }
 
     #[test]

@@ -56,6 +56,9 @@ pub const FIRST_BYTE: Duration = Duration::from_secs(30);
 /// Requests that one call may send. A commit sends two.
 pub const REQUESTS: usize = 100;
 
+/// Bodies of one call's requests and responses together, in bytes: a few of the largest. The host holds them until the call ends.
+pub const BODIES: usize = 64 << 20;
+
 /// Body of one request, in bytes: what a service takes, and more.
 pub const REQUEST_BODY: usize = 8 << 20;
 

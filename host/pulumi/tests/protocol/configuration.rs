@@ -17,7 +17,7 @@ async fn a_credential_is_used_and_not_written_down() {
 #[tokio::test]
 async fn what_the_machine_says_is_written_down() {
     let mut plugin = Plugin::start(Start {
-        environment: vec![("GOOGLE_CLOUD_PROJECT", "from-env"), ("GOOGLE_REGION", "us-east1")],
+        environment: variables(&[("GOOGLE_CLOUD_PROJECT", "from-env"), ("GOOGLE_REGION", "us-east1")]),
         ..Start::default()
     })
     .await;
@@ -119,7 +119,7 @@ async fn what_is_not_known_yet_keeps_the_engine_from_going_on_without_it() {
 #[tokio::test]
 async fn nothing_is_the_same_as_a_key_that_is_absent() {
     let mut plugin = Plugin::start(Start {
-        environment: vec![("GOOGLE_PROJECT", "from-env")],
+        environment: variables(&[("GOOGLE_PROJECT", "from-env")]),
         ..Start::default()
     })
     .await;
@@ -187,7 +187,7 @@ async fn a_program_that_was_written_for_google_native_brings_its_keys() {
 /// What a service that wants a credential is answered with, under a configuration.
 async fn refused(environment: Vec<(&'static str, &'static str)>, checked: serde_json::Value) -> String {
     let mut plugin = Plugin::start(Start {
-        environment,
+        environment: variables(&environment),
         ..Start::default()
     })
     .await;

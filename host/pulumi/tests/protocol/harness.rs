@@ -3,6 +3,7 @@
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::Ipv4Addr;
+use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Arc, Mutex};
@@ -10,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use bindery_emulator::{Emulator, Options};
 use prost_types::value::Kind;
 use prost_types::{ListValue, Struct, Value as Wire};
-use pulumi_gestalt_proto::pulumi::pulumirpc::engine_server::{Engine, EngineServer};
+use pulumi_gestalt_proto::pulumi::pulumirpc::engine_server::{Engine as EngineService, EngineServer};
 use pulumi_gestalt_proto::pulumi::pulumirpc::resource_provider_client::ResourceProviderClient;
 use pulumi_gestalt_proto::pulumi::pulumirpc::{
     CheckFailure, CheckRequest, ConfigureRequest, CreateRequest, CreateResponse, DeleteRequest, DiffRequest,
@@ -50,17 +51,48 @@ pub const ORIGIN: &str = "projects/home/locations/global/edgeCacheOrigins/video"
 /// What compiled components are kept in from test to test.
 pub const CACHE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/cache");
 
-/// The binary, started, and what it works with.
-pub struct Plugin {
+/// The engine's end of a connection, and the services that it configures providers for.
+pub struct Engine {
     pub client: ResourceProviderClient<Channel>,
     pub channel: Channel,
+    pub emulator: Arc<Emulator>,
+}
+
+impl Engine {
+    /// Attaches to a provider.
+    pub async fn attach(port: u16, emulator: Arc<Emulator>) -> Self {
+        let channel = connect(port).await;
+        Self {
+            client: client(&channel),
+            channel,
+            emulator,
+        }
+    }
+}
+
+/// The binary, started, and what it works with.
+pub struct Plugin {
+    engine: Engine,
     port: u16,
-    pub emulator: Emulator,
     pub logs: Logs,
     pub child: Child,
     pub stdin: Option<ChildStdin>,
     stdout: BufReader<ChildStdout>,
     _folder: TempDir,
+}
+
+impl Deref for Plugin {
+    type Target = Engine;
+
+    fn deref(&self) -> &Engine {
+        &self.engine
+    }
+}
+
+impl DerefMut for Plugin {
+    fn deref_mut(&mut self) -> &mut Engine {
+        &mut self.engine
+    }
 }
 
 /// What the engine was told: severity, URN, message, and whether it is a status line.
@@ -80,7 +112,7 @@ impl Logs {
 }
 
 #[tonic::async_trait]
-impl Engine for Logs {
+impl EngineService for Logs {
     async fn log(&self, request: Request<LogRequest>) -> Result<Response<()>, Status> {
         self.0.lock().unwrap().push(request.into_inner());
         Ok(Response::new(()))
@@ -119,7 +151,7 @@ pub struct Start {
     /// Files beside the link.
     pub beside: Vec<(&'static str, Vec<u8>)>,
     /// Environment variables.
-    pub environment: Vec<(&'static str, &'static str)>,
+    pub environment: Vec<(String, String)>,
     /// Whether an engine starts it; otherwise engines attach.
     pub by_engine: bool,
 }
@@ -146,6 +178,13 @@ fn client(channel: &Channel) -> ResourceProviderClient<Channel> {
         .max_encoding_message_size(400 << 20)
 }
 
+/// Environment variables.
+pub fn variables<N: ToString, V: ToString>(all: &[(N, V)]) -> Vec<(String, String)> {
+    all.iter()
+        .map(|(name, value)| (name.to_string(), value.to_string()))
+        .collect()
+}
+
 /// A link to the binary under another name, with files beside it.
 pub fn link(start: &Start) -> (TempDir, PathBuf) {
     let folder = TempDir::new().unwrap();
@@ -163,7 +202,7 @@ pub fn command(program: &Path, start: &Start) -> Command {
     command
         .env_clear()
         .env("BINDERY_CACHE_DIR", CACHE)
-        .envs(start.environment.iter().copied())
+        .envs(start.environment.iter().map(|(name, value)| (name, value)))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped());
     command
@@ -190,12 +229,10 @@ impl Plugin {
             .trim_end_matches('\n')
             .parse()
             .expect("the first line is the port and nothing else");
-        let channel = connect(port).await;
+        let emulator = Emulator::start(Options::default()).await.unwrap();
         Self {
-            client: client(&channel),
-            channel,
+            engine: Engine::attach(port, Arc::new(emulator)).await,
             port,
-            emulator: Emulator::start(Options::default()).await.unwrap(),
             logs,
             stdin: child.stdin.take(),
             child,
@@ -226,7 +263,9 @@ impl Plugin {
         self.client.cancel(()).await.unwrap();
         self.configure(json!({"project": "home"})).await.unwrap();
     }
+}
 
+impl Engine {
     /// Configures it for the emulator, and more.
     pub async fn configure(&mut self, more: Value) -> Result<(), Status> {
         let origin = self.emulator.origin();
@@ -474,7 +513,9 @@ impl Plugin {
     pub async fn delete(&mut self, resource: &Made) {
         self.try_delete(resource).await.unwrap();
     }
+}
 
+impl Plugin {
     /// Ends it as the engine does, and gives everything that it printed after the port.
     pub async fn end(mut self) -> String {
         self.client.cancel(()).await.unwrap();

@@ -9,9 +9,11 @@
 
 mod component;
 mod configuration;
+mod credentials;
 mod ends;
 mod harness;
 mod lifecycle;
 mod malformed;
 mod secrets;
+mod serve;
 mod together;
