@@ -43,6 +43,8 @@ fuzz seconds="300":
 bench:
     cargo bench -p bindery-policy --bench policy
     cargo bench -p bindery
+    cargo build --release --workspace
+    cargo bench -p bindery-tests --bench host
 
 # The whole of CI.
 ci:

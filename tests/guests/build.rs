@@ -15,5 +15,11 @@ fn main() {
         wit: "tests/guests/unruly/wit",
         sources: &["tests/guests/unruly", "wit/deps/engine"],
     };
-    build(&[("acme", acme), ("unruly", unruly)]);
+    let echo = Guest {
+        package: "bindery-test-echo",
+        features: &[],
+        wit: "wit",
+        sources: &["tests/guests/echo", "wit"],
+    };
+    build(&[("acme", acme), ("unruly", unruly), ("echo", echo)]);
 }

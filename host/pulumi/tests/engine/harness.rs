@@ -12,7 +12,7 @@ pub const BUCKET: &str = "projects/home/global/backendBuckets/logs";
 pub const ORIGIN: &str = "projects/home/locations/global/edgeCacheOrigins/video";
 
 /// What compiled components are kept in from test to test.
-const CACHE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/cache");
+pub const CACHE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/cache");
 
 /// A project with one stack, `dev`.
 pub struct Stack {

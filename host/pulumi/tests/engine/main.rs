@@ -10,6 +10,7 @@
     reason = "a test that finds something else than it expects fails"
 )]
 
+mod attached;
 mod commits;
 mod components;
 mod failures;

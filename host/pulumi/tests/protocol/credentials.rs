@@ -245,21 +245,22 @@ async fn a_token_is_asked_for_again_where_that_may_help_and_ahead_of_its_end() {
 #[tokio::test]
 async fn an_error_says_which_source_was_tried_and_what_to_do_and_no_secret() {
     let cloud = Cloud::start().await;
-    let sources: [(&[(&str, &str)], Value, &str, &str); 3] = [
+    let unanswered = [("GCE_METADATA_HOST", "127.0.0.1:1")];
+    let sources = [
         (
-            &[],
+            &[][..],
             json!({"credentials": user().to_string()}),
             "no credential from the authorized user of `credentials`",
             "gcloud auth application-default login",
         ),
         (
-            &[("GCE_METADATA_HOST", "127.0.0.1:1")],
+            &unanswered[..],
             json!({}),
             "no credential from the metadata server",
             "GOOGLE_APPLICATION_CREDENTIALS",
         ),
         (
-            &[],
+            &[][..],
             json!({"accessToken": "ya29.hidden", "impersonateServiceAccount": "robot@home.iam"}),
             "acting as `robot@home.iam`",
             "roles/iam.serviceAccountTokenCreator",
