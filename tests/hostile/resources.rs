@@ -74,7 +74,7 @@ async fn hostile_memory_ends_at_its_limit_and_is_given_back() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hostile_recursion_and_panic_end_the_call() {
     let (tenant, quiet) = (hostile(vec![], Limits::default()).await, Quiet::begin().await);
-    ends_with(&tenant, json!({"deed": "recurse"}), "stopped in `create`").await;
+    ends_with(&tenant, json!({"deed": "recurse"}), "`stack` = 524288 bytes").await;
     let error = ends_with(&tenant, json!({"deed": "panic"}), "as it was told to").await;
     assert_eq!(error.code, ErrorCode::Internal);
     quiet.was_answered().await;

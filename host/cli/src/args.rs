@@ -194,7 +194,7 @@ pub struct Services {
     /// Set a configuration key, of the stack file or of the provider (`bindery:KEY`). May be repeated. [stack file: config]
     #[arg(long, short, value_name = "KEY=VALUE", value_parser = key_value)]
     pub config: Vec<(String, String)>,
-    /// Call a service at another origin, such as `compute=http://127.0.0.1:8080`. May be repeated. No credential is sent.
+    /// Call a service at another origin, such as `compute=http://127.0.0.1:8080`. May be repeated. No credential is sent, unless BINDERY_CREDENTIAL_ORIGINS lists the origin.
     #[arg(long, value_name = "SERVICE=ORIGIN", value_parser = key_value)]
     pub endpoint: Vec<(String, String)>,
     /// How many seconds one operation may take, with all its attempts. [stack file: bindery.timeout] [default: 120]

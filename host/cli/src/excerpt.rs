@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+use bindery_resource::nearest;
 use bindery_stack::Position;
 
 use crate::failure::Problem;
@@ -14,6 +15,34 @@ pub struct Source {
     pub path: String,
     /// Its text.
     pub text: String,
+}
+
+impl Source {
+    /// A file of the operator's, which may hold credentials anywhere: its keys and tables are shown, and no value.
+    pub fn without_values(path: String, text: &str) -> Self {
+        let line = |line: &str| match line.split_once('=') {
+            _ if line.trim_start().starts_with('[') || line.trim().is_empty() => line.to_string(),
+            Some((key, _)) if !key.contains(['"', '\'']) => format!("{key}= …"),
+            _ => "…".to_string(),
+        };
+        let text = text.lines().map(line).collect::<Vec<_>>().join("\n");
+        Self { path, text }
+    }
+}
+
+/// A line of a stack file without the credential that is on it.
+fn without_credential(line: &str) -> String {
+    const SECRET: [&str; 2] = ["accessToken", "credentials"];
+    let Some((key, _)) = line.rsplit_once(": ") else {
+        return line.to_string();
+    };
+    let name = key.trim_matches(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '{'));
+    let name = name.rsplit(':').next().unwrap_or(name);
+    // A misspelt one is one, too.
+    match nearest(name, SECRET) {
+        Some(_) => format!("{key}: …"),
+        None => line.to_string(),
+    }
 }
 
 /// Renders a problem, with colours.
@@ -42,10 +71,12 @@ fn snippet(source: &Source, position: Position) -> Snippet<'_, annotate_snippets
         Some((line, number)) => (line, number, line.chars().count() + 1),
         None => ("", 1, 1),
     };
+    let line = without_credential(line);
+    let at = span(&line, column);
     Snippet::source(line)
         .line_start(number)
         .path(source.path.as_str())
-        .annotation(AnnotationKind::Primary.span(span(line, column)))
+        .annotation(AnnotationKind::Primary.span(at))
 }
 
 /// The word at a column: up to its end in YAML.
@@ -96,6 +127,25 @@ mod tests {
         assert_eq!(underlined(text, 3, 12), "'x, y'");
         assert_eq!(underlined(text, 4, 11), "c");
         assert_eq!(underlined(text, 4, 18), "e");
+    }
+
+    #[test]
+    fn no_credential_is_shown() {
+        for line in [
+            "  bindery:accessToken: ya29.hidden",
+            "  bindery:acessToken: \"ya29.hidden\"",
+            "config: {bindery:credentials: 'hidden'}",
+        ] {
+            assert!(!without_credential(line).contains("hidden"), "{line}");
+        }
+        assert_eq!(without_credential("  bindery:project: home"), "  bindery:project: home");
+        let text =
+            "[tenant.credential]\nacessToken = \"hidden\"\ncredentials = \'\'\'\nhidden\nhidden = x\n\"hidden = y\"\n";
+        let source = Source::without_values("tenants.toml".to_string(), text);
+        assert_eq!(
+            source.text,
+            "[tenant.credential]\nacessToken = …\ncredentials = …\n…\nhidden = …\n…"
+        );
     }
 
     #[test]

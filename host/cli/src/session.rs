@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bindery_credentials::{GoogleCredential, Settings, settings};
+use bindery_credentials::{GoogleCredential, Settings, TrustedEndpoints, settings};
 use bindery_emulator::{Emulator, Options};
 use bindery_resource::{CheckFailure, PropertyMap, Value};
 use bindery_sandbox::credential::Credential;
@@ -110,6 +110,7 @@ impl Session {
                 endpoints.insert(key, Value::String(emulator.origin()));
             }
         }
+        let trusted = TrustedEndpoints::of(variable).map_err(Failure::input)?;
         for (service, origin) in configuration.endpoints {
             let key = endpoint_keys(&component.config)
                 .find(|key| *key == format!("{service}Endpoint"))
@@ -120,7 +121,8 @@ impl Session {
                     Failure::input(format!("--endpoint: there is no service `{service}`"))
                         .with_hint(format!("the services are `{}`", services.join("`, `")))
                 })?;
-            let allowed = without_credential(origin)?;
+            let mut allowed = without_credential(origin)?;
+            allowed.credential = trusted.has(&allowed.origin).then(|| Arc::clone(&google));
             endpoints.insert(key, Value::String(allowed.origin.to_string()));
             origins.retain(|other| other.origin != allowed.origin);
             origins.push(allowed);

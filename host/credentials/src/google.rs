@@ -76,15 +76,16 @@ impl GoogleCredential {
     /// Which source it was, what it said, and what to do.
     fn error(&self, error: &dyn Error, is_transient: bool) -> CredentialError {
         let source = &self.settings.source;
-        let mut said = error.to_string();
-        let mut cause = error.source();
-        while let Some(error) = cause {
-            let words = error.to_string();
-            if !said.contains(&words) {
-                said = format!("{said}: {words}");
-            }
-            cause = error.source();
+        // The innermost cause: what is around it repeats that there is no token.
+        let mut innermost = error;
+        while let Some(cause) = innermost.source() {
+            innermost = cause;
         }
+        let said = if error.to_string().contains("body=<") {
+            error
+        } else {
+            innermost
+        };
         let acting = match &self.settings.impersonate {
             Some(account) => format!(", acting as `{account}`"),
             None => String::new(),
@@ -95,7 +96,7 @@ impl GoogleCredential {
                 "who acts as it needs the role `roles/iam.serviceAccountTokenCreator` on it, and so does every delegate on the next"
             }
         };
-        let mut message = format!("no credential from {source}{acting}: {said}; {hint}");
+        let mut message = format!("no credential from {source}{acting}: {hint} ({said})");
         for secret in source.secrets() {
             message = message.replace(&secret, "[secret]");
         }
@@ -108,8 +109,8 @@ impl Credential for GoogleCredential {
         Box::pin(async move {
             let (generation, credentials) = self.credentials()?;
             let headers = tokio::time::timeout(LONGEST, credentials.headers(Extensions::new())).await;
+            // What was asked for is still on its way, and the next request may have it.
             let headers = headers.map_err(|late| {
-                self.forget(generation);
                 // On a machine that is not of the cloud, nobody answers at the address of the metadata server.
                 self.error(&late, !matches!(self.settings.source, Source::Metadata))
             })?;
@@ -134,7 +135,9 @@ impl Credential for GoogleCredential {
                     if !error.is_transient() {
                         self.forget(generation);
                     }
-                    Err(self.error(&error, error.is_transient()))
+                    // Nobody is there to be asked again, on a machine that is not of the cloud.
+                    let is_transient = error.is_transient() && !matches!(self.settings.source, Source::Metadata);
+                    Err(self.error(&error, is_transient))
                 }
             }
         })
@@ -142,7 +145,8 @@ impl Credential for GoogleCredential {
 
     fn refused(&self, attached: &Attached) -> bool {
         let mut current = self.current();
-        if attached.generation != current.generation {
+        // Another call has seen to it already.
+        if attached.generation != current.generation || current.credentials.is_none() {
             return true;
         }
         let is_same = matches!(self.settings.source, Source::Token { .. }) && self.settings.impersonate.is_none();

@@ -192,6 +192,11 @@ fn texts(name: &'static str, value: Option<&Value>) -> Result<Vec<String>, Check
     };
     match value {
         None | Some(Value::Null | Value::Unknown) => Ok(Vec::new()),
+        // Left out it means somebody: empty it is a mistake.
+        Some(Value::String(text)) if text.trim().is_empty() => Err(CheckFailure::new(
+            path,
+            "is empty; leave the key out, or give it a value",
+        )),
         Some(Value::String(text)) if is_list => match serde_json::from_str::<Vec<String>>(text) {
             Ok(texts) => Ok(texts),
             Err(_) if text.trim_start().starts_with('[') => refused(path),
@@ -200,7 +205,7 @@ fn texts(name: &'static str, value: Option<&Value>) -> Result<Vec<String>, Check
                 Ok(texts.filter(|text| !text.is_empty()).collect())
             }
         },
-        Some(Value::String(text)) => Ok(Some(text.clone()).filter(|text| !text.is_empty()).into_iter().collect()),
+        Some(Value::String(text)) => Ok(vec![text.clone()]),
         Some(Value::List(items)) if is_list => {
             let mut texts = Vec::new();
             for (index, item) in items.iter().enumerate() {
@@ -298,6 +303,16 @@ mod tests {
                 serde_json::json!({"credentials": "/no/such/file"}),
                 &[],
                 &["credentials: /no/such/file cannot be read"],
+            ),
+            (
+                serde_json::json!({"credentials": "", "impersonateServiceAccount": " "}),
+                &[],
+                &["credentials: is empty", "impersonateServiceAccount: is empty"],
+            ),
+            (
+                serde_json::json!({"credentials": "aGlkZGVu-hidden"}),
+                &[],
+                &["credentials: the file that it names cannot be read"],
             ),
             (
                 serde_json::json!({"accessToken": "two\nlines"}),

@@ -172,14 +172,17 @@ impl Source {
 
     /// What no message may show.
     pub fn secrets(&self) -> Vec<String> {
-        match self {
+        let mut secrets = match self {
             Self::Token { token, .. } => {
                 let token = token.to_str().unwrap_or_default();
                 vec![token.trim_start_matches("Bearer ").to_string()]
             }
             Self::Json { json, .. } => secrets(json),
             Self::Metadata => Vec::new(),
-        }
+        };
+        // A shorter one would be found in any message.
+        secrets.retain(|secret| secret.len() >= SHORTEST);
+        secrets
     }
 
     /// What to do where there is no token to be had from it.
@@ -271,9 +274,18 @@ impl Source {
 }
 
 fn of_file(file: &Path) -> Result<Source, String> {
-    let shown = file.display();
-    let text = fs::read_to_string(file).map_err(|error| format!("{shown} cannot be read: {error}"))?;
-    of_json(&text, &shown.to_string()).map_err(|reason| format!("{shown} {reason}"))
+    let text = file.to_string_lossy();
+    // What is meant as a path may be a credential in another form: then it is not for anybody's eyes.
+    let is_path = text.starts_with(['/', '.', '~']) || text.ends_with(".json");
+    let shown = if is_path && text.len() < 4096 {
+        text.as_ref()
+    } else {
+        "the file that it names"
+    };
+    let read = fs::read_to_string(file);
+    let text =
+        read.map_err(|error| format!("{shown} cannot be read: {error}; expected JSON, or the path of its file"))?;
+    of_json(&text, shown).map_err(|reason| format!("{shown} {reason}"))
 }
 
 fn of_json(text: &str, from: &str) -> Result<Source, String> {
@@ -295,6 +307,9 @@ fn of_json(text: &str, from: &str) -> Result<Source, String> {
         from: from.to_string(),
     })
 }
+
+/// How many bytes a secret has at least.
+const SHORTEST: usize = 8;
 
 /// The fields of credentials that are secret, wherever they are.
 const SECRET_FIELDS: [&str; 4] = ["private_key", "private_key_id", "refresh_token", "client_secret"];

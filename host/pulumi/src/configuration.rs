@@ -6,7 +6,8 @@ use std::env;
 use std::path::Path;
 use std::sync::Arc;
 
-use bindery_credentials::{GoogleCredential, Key, Settings, Source, settings};
+use bindery_credentials::endpoints::VARIABLE;
+use bindery_credentials::{GoogleCredential, Key, Settings, Source, TrustedEndpoints, settings};
 use bindery_resource::{CheckFailure, PropertyMap, PropertyPath, Value, nearest};
 use bindery_sandbox::credential::Credential;
 use bindery_sandbox::egress::AllowedOrigin;
@@ -28,9 +29,6 @@ const GOOGLE_NATIVE_KEYS: [&str; 3] = ["disablePartnerName", "partnerName", "zon
 
 /// What engines send along for themselves.
 pub const ENGINES_KEYS: [&str; 2] = ["version", "pluginDownloadURL"];
-
-/// The origins that an operator trusts with the credential, separated by commas.
-const CREDENTIAL_ORIGINS: &str = "BINDERY_CREDENTIAL_ORIGINS";
 
 /// A configuration that was read.
 #[derive(Debug, Default)]
@@ -90,7 +88,11 @@ pub fn read(served: &Served, args: Struct) -> Result<Configuration, Refused> {
     let mut failures = Vec::new();
     for (key, value) in &properties.values {
         let at = PropertyPath::property(key);
-        if served.operator.is_some() && is_operators(key) {
+        if served
+            .operator
+            .as_ref()
+            .is_some_and(|operator| operator.decides(served, key, value))
+        {
             let reason = "is for the operator of this process to set, in its file of tenants; take it out of the stack's configuration";
             failures.push(CheckFailure::new(at, reason));
             continue;
@@ -127,9 +129,13 @@ pub fn read(served: &Served, args: Struct) -> Result<Configuration, Refused> {
     Ok(read)
 }
 
-/// Whether a key decides where requests go, or who makes them.
-fn is_operators(key: &str) -> bool {
-    key.ends_with("Endpoint") || settings::key(key).is_some()
+impl Operator {
+    /// Whether a value is not an engine's to set: it says where requests go, who makes them, or something else than the operator has said.
+    fn decides(&self, served: &Served, key: &str, value: &Value) -> bool {
+        let is_own = served.component.config.property(key).is_some();
+        let is_other = self.config.get(key).is_some_and(|set| set != value);
+        key.ends_with("Endpoint") || is_other || (settings::key(key).is_some() && !is_own)
+    }
 }
 
 /// Whether a key's value is a credential: it is written down nowhere.
@@ -334,7 +340,7 @@ fn allow(
     let allowed = served.manifest.allowed_origins(bearer, Some(google));
     let mut origins = allowed.map_err(|error| whole(error.to_string()))?;
     if served.is_built_in() {
-        let trusted = variable(CREDENTIAL_ORIGINS).unwrap_or_default();
+        let trusted = TrustedEndpoints::of(variable).map_err(whole)?;
         allow_endpoints(config, google, &trusted, &mut origins)?;
     }
     Ok(origins)
@@ -344,15 +350,9 @@ fn allow(
 fn allow_endpoints(
     config: &PropertyMap,
     google: &Arc<dyn Credential>,
-    trusted: &str,
+    trusted: &TrustedEndpoints,
     origins: &mut Vec<AllowedOrigin>,
 ) -> Result<(), Vec<CheckFailure>> {
-    let trusted = trusted.split(',').map(str::trim).filter(|origin| !origin.is_empty());
-    let trusted: Result<Vec<Origin>, _> = trusted.map(Origin::parse).collect();
-    let trusted = trusted.map_err(|error| {
-        let reason = format!("the environment variable {CREDENTIAL_ORIGINS}: {error}");
-        vec![CheckFailure::new(PropertyPath::default(), reason)]
-    })?;
     for (key, value) in config.iter().filter(|(key, _)| key.ends_with("Endpoint")) {
         let Value::String(text) = value else { continue };
         let origin = Origin::parse(text)
@@ -360,8 +360,7 @@ fn allow_endpoints(
         if origins.iter().any(|allowed| allowed.origin == origin) {
             continue;
         }
-        let is_trusted = origin.is_https() && trusted.contains(&origin);
-        let credential = is_trusted.then(|| Arc::clone(google));
+        let credential = trusted.has(&origin).then(|| Arc::clone(google));
         origins.push(AllowedOrigin { origin, credential });
     }
     Ok(())
@@ -372,7 +371,7 @@ fn credential_hint(served: &Served, origins: &[AllowedOrigin], source: &Source) 
     let without = origins.iter().find(|allowed| allowed.credential.is_none());
     match without {
         Some(without) if served.is_built_in() => Some(format!(
-            "`{}` gets no credential: an endpoint does only over https, and only if the environment variable {CREDENTIAL_ORIGINS} \
+            "`{}` gets no credential: an endpoint does only over https, and only if the environment variable {VARIABLE} \
              lists it",
             without.origin
         )),
@@ -416,37 +415,6 @@ mod tests {
         Arc::new(GoogleCredential::new(Settings::default()))
     }
 
-    fn allowed(endpoint: &str, trusted: &str) -> Result<bool, String> {
-        let config = PropertyMap::from_iter([("computeEndpoint".to_string(), endpoint.into())]);
-        let mut origins = Vec::new();
-        let allowed = allow_endpoints(&config, &token(), trusted, &mut origins);
-        allowed.map_err(|failures| failures[0].reason.clone())?;
-        Ok(origins[0].credential.is_some())
-    }
-
-    #[test]
-    fn an_endpoint_gets_the_credential_over_https_and_by_the_operators_word() {
-        assert_eq!(allowed("https://compute.example", ""), Ok(false));
-        assert_eq!(allowed("https://compute.example", "https://other.example"), Ok(false));
-        assert_eq!(
-            allowed(
-                "https://compute.example",
-                "https://other.example, https://compute.example"
-            ),
-            Ok(true)
-        );
-        assert_eq!(
-            allowed("https://compute.example:8443", "https://compute.example"),
-            Ok(false)
-        );
-        assert_eq!(allowed("http://127.0.0.1:80", "http://127.0.0.1:80"), Ok(false));
-        assert!(
-            allowed("https://compute.example", "compute.example")
-                .unwrap_err()
-                .contains(CREDENTIAL_ORIGINS)
-        );
-    }
-
     #[test]
     fn an_endpoint_that_is_a_services_own_keeps_its_credential() {
         let config = PropertyMap::from_iter([("computeEndpoint".to_string(), "https://a.example".into())]);
@@ -455,7 +423,7 @@ mod tests {
             origin,
             credential: Some(token()),
         }];
-        allow_endpoints(&config, &token(), "", &mut origins).unwrap();
+        allow_endpoints(&config, &token(), &TrustedEndpoints::default(), &mut origins).unwrap();
         assert_eq!(origins.len(), 1);
         assert!(origins[0].credential.is_some());
     }

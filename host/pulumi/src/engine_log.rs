@@ -1,6 +1,7 @@
 //! What the engine shows on a resource. Best effort: a message that cannot be delivered soon is dropped, and no operation
 //! waits for longer than that.
 
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -41,9 +42,10 @@ impl EngineLog {
         }
     }
 
-    /// The engine is at this address from now on.
+    /// The engine is at this address from now on. It is on this machine: another address would have the host knock at whatever door
+    /// somebody names.
     pub fn attach(&self, address: &str) {
-        if !address.is_empty() {
+        if is_here(address) {
             *self.address.lock().unwrap_or_else(PoisonError::into_inner) = Some(address.to_string());
         }
     }
@@ -69,6 +71,37 @@ impl EngineLog {
         let (sent, all_sent) = oneshot::channel();
         if self.lines.try_send(Line::Flush(sent)).is_ok() {
             let _ = timeout(PATIENCE, all_sent).await;
+        }
+    }
+}
+
+fn is_here(address: &str) -> bool {
+    match address.rsplit_once(':') {
+        Some(("localhost", port)) => port.parse::<u16>().is_ok(),
+        _ => address
+            .parse::<SocketAddr>()
+            .is_ok_and(|address| address.ip().is_loopback()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_here;
+
+    #[test]
+    fn an_engine_is_on_this_machine() {
+        for address in ["127.0.0.1:1234", "localhost:1234", "[::1]:1234"] {
+            assert!(is_here(address), "{address}");
+        }
+        for address in [
+            "",
+            "192.0.2.2:7777",
+            "169.254.169.254:80",
+            "example.com:80",
+            "localhost.example.com:80",
+            "127.0.0.1",
+        ] {
+            assert!(!is_here(address), "{address}");
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bindery_resource::{PropertyMap, Urn, Value, nearest};
 use bindery_sandbox::Runtime;
@@ -91,8 +91,13 @@ impl Provider {
         self.operations.clone()
     }
 
-    /// A call on a resource.
-    fn operation(&self, urn: &str, token: &str) -> Result<Operation, Status> {
+    /// A call on a resource. One that cannot be is heard of.
+    fn operation(&self, method: &'static str, urn: &str, token: &str) -> Result<Operation, Status> {
+        let operation = self.operation_on(urn, token);
+        operation.inspect_err(|status| self.observer.called(method, urn, Duration::ZERO, Err(status)))
+    }
+
+    fn operation_on(&self, urn: &str, token: &str) -> Result<Operation, Status> {
         let configured = lock(&self.configured)
             .as_ref()
             .map(|in_force| Arc::clone(&in_force.configured));
@@ -144,6 +149,20 @@ impl Provider {
         let answer = done.await;
         let answer = answer.map_err(|_| Status::internal("a fault in the provider's host ended this call"))?;
         answer.map(Response::new)
+    }
+
+    /// A refused configuration, which is heard of.
+    fn not_configured(&self, urn: &str, refused: Refused, started: Instant) -> CheckResponse {
+        let response = not_configured(refused);
+        self.heard("check-config", urn, started, &response.failures);
+        response
+    }
+
+    /// Has it heard of that something was not accepted.
+    fn heard(&self, method: &'static str, urn: &str, started: Instant, failures: &[CheckFailure]) {
+        let reasons: Vec<&str> = failures.iter().map(|failure| failure.reason.as_str()).collect();
+        let status = Status::invalid_argument(reasons.join("; "));
+        self.observer.called(method, urn, started.elapsed(), Err(&status));
     }
 
     async fn configured_by(&self, request: ConfigureRequest) -> Result<ConfigureResponse, Status> {
@@ -283,6 +302,7 @@ impl ResourceProvider for Provider {
 
     async fn check_config(&self, request: Request<CheckRequest>) -> Answer<CheckResponse> {
         let CheckRequest { urn, news, .. } = request.into_inner();
+        let started = Instant::now();
         let mut inputs = news.unwrap_or_default();
         inputs
             .fields
@@ -293,7 +313,7 @@ impl ResourceProvider for Provider {
         }
         let read = match configuration::read(&self.served, inputs) {
             Ok(read) => read,
-            Err(refused) => return Ok(Response::new(not_configured(refused))),
+            Err(refused) => return Ok(Response::new(self.not_configured(&urn, refused, started))),
         };
         for key in &read.ignored {
             let message = format!(
@@ -304,7 +324,7 @@ impl ResourceProvider for Provider {
         }
         let mut secrets = read.host.clone();
         secrets.retain(|key, value| configuration::is_secret(&self.served, key) && *value != Value::Unknown);
-        lock(&self.secrets).insert(urn, secrets);
+        lock(&self.secrets).insert(urn.clone(), secrets);
         let kept = encode(&read.kept.values, &read.kept.secrets);
         let configured = configuration::configure(&self.runtime, &self.served, read).await;
         self.log.flush().await;
@@ -313,7 +333,7 @@ impl ResourceProvider for Provider {
                 inputs: Some(kept),
                 failures: Vec::new(),
             },
-            Err(refused) => not_configured(refused),
+            Err(refused) => self.not_configured(&urn, refused, started),
         }))
     }
 
@@ -338,42 +358,47 @@ impl ResourceProvider for Provider {
         if self.runs.is_first() {
             self.claims.clear();
         }
-        let operation = self.operation(&request.urn, &request.r#type)?;
+        let operation = self.operation("check", &request.urn, &request.r#type)?;
         let urn = request.urn.clone();
-        self.run("check", &urn, operation.check(request)).await
+        let started = Instant::now();
+        let checked = self.run("check", &urn, operation.check(request)).await?;
+        if !checked.get_ref().failures.is_empty() {
+            self.heard("check", &urn, started, &checked.get_ref().failures);
+        }
+        Ok(checked)
     }
 
     async fn diff(&self, request: Request<DiffRequest>) -> Answer<DiffResponse> {
         let request = request.into_inner();
-        let operation = self.operation(&request.urn, &request.r#type)?;
+        let operation = self.operation("diff", &request.urn, &request.r#type)?;
         let urn = request.urn.clone();
         self.run("diff", &urn, operation.diff(request)).await
     }
 
     async fn create(&self, request: Request<CreateRequest>) -> Answer<CreateResponse> {
         let request = request.into_inner();
-        let operation = self.operation(&request.urn, &request.r#type)?;
+        let operation = self.operation("create", &request.urn, &request.r#type)?;
         let urn = request.urn.clone();
         self.run("create", &urn, operation.create(request)).await
     }
 
     async fn read(&self, request: Request<ReadRequest>) -> Answer<ReadResponse> {
         let request = request.into_inner();
-        let operation = self.operation(&request.urn, &request.r#type)?;
+        let operation = self.operation("read", &request.urn, &request.r#type)?;
         let urn = request.urn.clone();
         self.run("read", &urn, operation.read(request)).await
     }
 
     async fn update(&self, request: Request<UpdateRequest>) -> Answer<UpdateResponse> {
         let request = request.into_inner();
-        let operation = self.operation(&request.urn, &request.r#type)?;
+        let operation = self.operation("update", &request.urn, &request.r#type)?;
         let urn = request.urn.clone();
         self.run("update", &urn, operation.update(request)).await
     }
 
     async fn delete(&self, request: Request<DeleteRequest>) -> Answer<()> {
         let request = request.into_inner();
-        let mut operation = self.operation(&request.urn, &request.r#type)?;
+        let mut operation = self.operation("delete", &request.urn, &request.r#type)?;
         operation.run = self.runs.of_delete();
         let urn = request.urn.clone();
         self.run("delete", &urn, operation.delete(request)).await

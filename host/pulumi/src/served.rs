@@ -39,7 +39,7 @@ pub struct Served {
 pub struct Operator {
     /// The tenant: its origins, its credential and its limits.
     pub tenant: Arc<Tenant>,
-    /// The configuration keys that it sets; engines may set the others, and these again where they are the component's own.
+    /// The configuration keys that it sets. Engines may set the component's others.
     pub config: PropertyMap,
     /// Hides its credentials.
     pub mask: Mask,

@@ -38,8 +38,9 @@ pub struct Call {
     pub function: ComponentExportIndex,
     pub name: &'static str,
     pub params: Vec<Val>,
-    pub deadline: Instant,
-    /// The tenant is gone, and the call is to end.
+    /// The operation's; a call that has none touches nothing.
+    pub deadline: Option<Instant>,
+    /// The tenant is gone, or nobody waits for the call any more.
     pub ended: CancellationToken,
 }
 
@@ -97,17 +98,24 @@ impl Caller {
             let call = self.in_flight.acquire().await;
             (call, self.runtime.instances.lend(&self.counters.instances).await)
         };
+        let waits_until = deadline.unwrap_or_else(|| Instant::now() + self.limits.wall_time);
         let _admitted = tokio::select! {
             biased;
             () = gone.cancelled() => return Err(without_effect(self.gone())),
-            () = tokio::time::sleep_until(deadline) => return Err(without_effect(CallError::Deadline(name.to_string()))),
+            () = tokio::time::sleep_until(waits_until) => return Err(without_effect(match deadline {
+                Some(_) => CallError::Deadline(name.to_string()),
+                None => {
+                    let value = self.limits.calls_in_flight.to_string();
+                    self.limit("a call waited too long for others of its tenant", "calls_in_flight", value)
+                }
+            })),
             admitted = admitting => admitted,
         };
         self.counters.calls.fetch_add(1, Ordering::Relaxed);
         let (stdout, stderr) = (Output::default(), Output::default());
-        let remaining = deadline.saturating_duration_since(Instant::now());
-        let wall_time = self.limits.wall_time.min(remaining);
-        let door = self.egress.door(Instant::now() + wall_time);
+        let remaining = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let wall_time = remaining.map_or(self.limits.wall_time, |remaining| remaining.min(self.limits.wall_time));
+        let door = self.egress.door(Instant::now() + wall_time, deadline.is_none());
         let guest_ended = door.guest_ended.clone();
         let (denials, in_flight) = (door.denials.clone(), door.in_flight.clone());
         let has_written = Arc::clone(&door.has_written);
@@ -154,9 +162,11 @@ impl Caller {
             }
             Some(Ok(Err(error))) => self.exceeded(&store, &error).unwrap_or_else(|| CallError::Trap {
                 function: name.to_string(),
-                reason: reason(&error, &stderr.lines()),
+                reason: reason(&error, &stderr.lines(), &denials.take()),
             }),
-            Some(Err(_)) if remaining <= self.limits.wall_time => CallError::Deadline(name.to_string()),
+            Some(Err(_)) if remaining.is_some_and(|remaining| remaining <= self.limits.wall_time) => {
+                CallError::Deadline(name.to_string())
+            }
             Some(Err(_)) => {
                 let value = format!("{:?}", self.limits.wall_time);
                 self.limit("a call took too long", "wall_time", value)
@@ -191,6 +201,9 @@ impl Caller {
                 // A guest that is refused memory stops itself.
                 let value = format!("{} bytes", self.limits.memory);
                 ("a call used too much memory", "memory", value)
+            } else if error.downcast_ref::<Trap>() == Some(&Trap::StackOverflow) {
+                let value = format!("{} bytes", limits::STACK);
+                ("a call used too much of its stack", "stack", value)
             } else if state.is_table_exceeded {
                 let value = limits::TABLE_ELEMENTS.to_string();
                 ("a call used too large a table", "table elements", value)
@@ -210,11 +223,12 @@ impl Caller {
 /// How the runtime says, in words only, that a guest handed out more than it may.
 const OUT_OF_HOSTCALL_FUEL: &str = "fuel allocated for hostcalls";
 
-/// Why a guest stopped: what it said last, and what the runtime says, without the backtrace.
-fn reason(error: &wasmtime::Error, said: &[String]) -> String {
+/// Why a guest stopped: what it said last, what was denied to it, and what the runtime says, without the backtrace.
+fn reason(error: &wasmtime::Error, said: &[String], denials: &[Denial]) -> String {
     let root = output::clean(&error.root_cause().to_string());
-    match said {
+    let said = match said {
         [] => root,
         lines => format!("{root} ({})", lines.join(" ")),
-    }
+    };
+    denials.iter().fold(said, |said, denial| format!("{said}; {denial}"))
 }

@@ -2,16 +2,18 @@
 //! its credential, and sent over the tenant's own pooled connections. Redirects are not followed.
 
 use std::fmt;
-use std::net::SocketAddr;
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderName};
-use http_body_util::{BodyExt, Full, Limited};
+use http_body_util::{BodyExt, Full};
 use memchr::memmem::Finder;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -21,7 +23,7 @@ use wasmtime_wasi_http::{
 };
 
 use crate::credential::{Attached, Credential, CredentialError};
-use crate::limits;
+use crate::limits::{self, Limits};
 use crate::origin::{Origin, is_localhost, is_public};
 use crate::runtime::Runtime;
 use crate::tls::Tls;
@@ -53,6 +55,10 @@ struct Way {
     response_body: usize,
     counters: Arc<Counters>,
     tls: Arc<Tls>,
+    /// For the requests that are under way: as many as calls may be.
+    at_once: Semaphore,
+    /// Its lookups of names.
+    resolver: Arc<CheckedResolver>,
     /// Made for the first request: most tenants are idle, and some never send one.
     client: OnceLock<Result<reqwest::Client, String>>,
 }
@@ -70,7 +76,7 @@ impl Way {
                 .no_proxy()
                 .connect_timeout(CONNECT_TIMEOUT)
                 .pool_idle_timeout(IDLE_TIMEOUT)
-                .dns_resolver(CheckedResolver)
+                .dns_resolver(Arc::clone(&self.resolver))
                 .build()
                 .map_err(|error| error.to_string())
         });
@@ -80,21 +86,23 @@ impl Way {
 }
 
 impl Egress {
-    /// A way out to these origins. Responses are read up to `response_body` bytes.
+    /// A way out to these origins, within a tenant's limits.
     pub fn new(
         runtime: &Runtime,
         origins: Vec<AllowedOrigin>,
         user_agent: Option<String>,
-        response_body: usize,
+        limits: &Limits,
         counters: Arc<Counters>,
     ) -> Self {
         const OWN: &str = concat!("bindery/", env!("CARGO_PKG_VERSION"));
         Self(Arc::new(Way {
             origins,
             user_agent: user_agent.map_or_else(|| OWN.to_string(), |more| format!("{OWN} {more}")),
-            response_body,
+            response_body: limits.response_body,
             counters,
             tls: Arc::clone(&runtime.tls),
+            at_once: Semaphore::new(limits.calls_in_flight),
+            resolver: Arc::default(),
             client: OnceLock::new(),
         }))
     }
@@ -104,11 +112,12 @@ impl Egress {
         self.0.origins.iter().any(|allowed| allowed.origin == *origin)
     }
 
-    /// The door for one call, whose requests end with it.
-    pub(crate) fn door(&self, call_ends: Instant) -> Door {
+    /// The door for one call, whose requests end with it; a closed one lets none out.
+    pub(crate) fn door(&self, call_ends: Instant, is_closed: bool) -> Door {
         Door {
             egress: self.clone(),
             call_ends,
+            is_closed,
             guest_ended: CancellationToken::new(),
             sent: 0,
             bodies: Bodies::default(),
@@ -123,6 +132,7 @@ impl Egress {
         request: http::Request<WasiBody>,
         waits: Waits,
         bodies: &Bodies,
+        has_written: &AtomicBool,
         denials: &Denials,
         guest_ended: &CancellationToken,
     ) -> Result<http::Response<WasiBody>, Error> {
@@ -130,15 +140,8 @@ impl Egress {
         let body = tokio::select! {
             biased;
             () = guest_ended.cancelled() => return Err(Error::HttpRequestBodySize(None)),
-            body = Limited::new(body, limits::REQUEST_BODY).collect() => body
-                .map_err(|_| {
-                    let value = format!("{} bytes", limits::REQUEST_BODY);
-                    denials.push(self.limit("a request's body was larger than allowed", "request body", value));
-                    Error::HttpRequestBodySize(Some(limits::REQUEST_BODY as u64))
-                })?
-                .to_bytes(),
+            body = self.take(body, bodies, denials) => body?,
         };
-        self.keep(bodies, body.len(), denials)?;
         let url = Url::parse(&parts.uri.to_string()).map_err(|_| Error::HttpRequestUriInvalid)?;
         let denied = |denial| {
             denials.push(denial);
@@ -161,14 +164,23 @@ impl Egress {
             if let Some(attached) = attached {
                 request = request.headers(attached.headers.clone());
             }
+            if guest_ended.is_cancelled() {
+                return Err(Error::ConnectionTerminated);
+            }
             self.0.counters.requests.fetch_add(1, Ordering::Relaxed);
+            if !parts.method.is_safe() {
+                has_written.store(true, Ordering::Relaxed);
+            }
             match tokio::time::timeout(waits.first_byte, request.send()).await {
                 Ok(response) => response.map_err(|error| transport(&error)),
                 Err(_) => Err(Error::HttpResponseTimeout),
             }
         };
+        // Each has a connection, until its answer is there. The semaphore is never closed.
+        let _connection = tokio::time::timeout_at(waits.until, self.0.at_once.acquire()).await;
+
         let Some(credential) = &allowed.credential else {
-            return self.receive(send(None).await?, None, bodies, denials).await;
+            return self.receive(send(None).await?, &[], bodies, denials).await;
         };
         let attach = async || match tokio::time::timeout_at(waits.until, credential.attach()).await {
             Ok(attached) => attached.map_err(|error| denied(Denial::Credential(error))),
@@ -177,15 +189,33 @@ impl Egress {
         let mut attached = attach().await?;
         let mut response = send(Some(&attached)).await?;
         if response.status() == http::StatusCode::UNAUTHORIZED && credential.refused(&attached) {
+            let refused = attached;
             attached = attach().await?;
             response = send(Some(&attached)).await?;
+            return self.receive(response, &[&refused, &attached], bodies, denials).await;
         }
-        self.receive(response, Some(&attached), bodies, denials).await
+        self.receive(response, &[&attached], bodies, denials).await
     }
 
     fn limit(&self, what: &'static str, setting: &'static str, value: String) -> Denial {
         self.0.counters.hit(setting);
         Denial::Limit { what, setting, value }
+    }
+
+    /// Takes a request's body whole.
+    async fn take(&self, mut body: WasiBody, bodies: &Bodies, denials: &Denials) -> Result<Bytes, Error> {
+        let mut taken = Vec::new();
+        while let Some(frame) = body.frame().await {
+            let Ok(data) = frame?.into_data() else { continue };
+            if taken.len() + data.len() > limits::REQUEST_BODY {
+                let value = format!("{} bytes", limits::REQUEST_BODY);
+                denials.push(self.limit("a request's body was larger than allowed", "request body", value));
+                return Err(Error::HttpRequestBodySize(Some(limits::REQUEST_BODY as u64)));
+            }
+            self.keep(bodies, data.len(), denials)?;
+            taken.extend_from_slice(&data);
+        }
+        Ok(taken.into())
     }
 
     /// Counts what the host holds for a call.
@@ -204,7 +234,7 @@ impl Egress {
     async fn receive(
         &self,
         mut response: reqwest::Response,
-        attached: Option<&Attached>,
+        attached: &[&Attached],
         bodies: &Bodies,
         denials: &Denials,
     ) -> Result<http::Response<WasiBody>, Error> {
@@ -230,7 +260,10 @@ impl Egress {
             self.keep(bodies, chunk.len(), denials)?;
             body.extend_from_slice(&chunk);
         }
-        if attached.is_some_and(|attached| is_in(attached, response.headers(), &body)) {
+        if attached
+            .iter()
+            .any(|attached| is_in(attached, response.headers(), &body))
+        {
             denials.push(Denial::Echo);
             return Err(Error::HttpRequestDenied);
         }
@@ -287,6 +320,8 @@ pub enum Denial {
         /// Its value.
         value: String,
     },
+    /// A request of a function that only plans.
+    Planning,
     /// There was no credential to send.
     Credential(CredentialError),
     /// A response that held the credential.
@@ -322,6 +357,7 @@ impl fmt::Display for Denial {
                  [[origin]]\nurl = \"{origin}\""
             ),
             Self::Limit { what, setting, value } => write!(f, "{what}; the limit is `{setting}` = {value}"),
+            Self::Planning => f.write_str("a request was denied: a function that plans sends none"),
             Self::Credential(error) => write!(f, "a request had no credential: {error}"),
             Self::Echo => f.write_str("a response held the credential of its request, and was kept from the component"),
         }
@@ -347,6 +383,7 @@ impl Denials {
 pub(crate) struct Door {
     egress: Egress,
     call_ends: Instant,
+    is_closed: bool,
     /// A body that the guest has not finished by then is never sent.
     pub(crate) guest_ended: CancellationToken,
     sent: usize,
@@ -388,6 +425,10 @@ impl WasiHttpHooks for Door {
         options: Option<RequestOptions>,
         _: Box<dyn Future<Output = Result<(), Error>> + Send>,
     ) -> Box<dyn Future<Output = Result<Sent, Error>> + Send> {
+        if self.is_closed {
+            self.denials.push(Denial::Planning);
+            return Box::new(std::future::ready(Err(Error::HttpRequestDenied)));
+        }
         self.sent += 1;
         if self.sent > limits::REQUESTS {
             let value = limits::REQUESTS.to_string();
@@ -395,19 +436,18 @@ impl WasiHttpHooks for Door {
             self.denials.push(limit);
             return Box::new(std::future::ready(Err(Error::HttpRequestDenied)));
         }
-        if !request.method().is_safe() {
-            self.has_written.store(true, Ordering::Relaxed);
-        }
         let asked = options.and_then(|options| options.first_byte_timeout);
         let waits = Waits {
             first_byte: asked.map_or(limits::FIRST_BYTE, |asked| asked.min(limits::FIRST_BYTE)),
             until: self.call_ends,
         };
         let (egress, denials, guest_ended) = (self.egress.clone(), self.denials.clone(), self.guest_ended.clone());
-        let bodies = self.bodies.clone();
-        let sending = self
-            .in_flight
-            .spawn(async move { egress.send(request, waits, &bodies, &denials, &guest_ended).await });
+        let (bodies, has_written) = (self.bodies.clone(), Arc::clone(&self.has_written));
+        let sending = self.in_flight.spawn(async move {
+            egress
+                .send(request, waits, &bodies, &has_written, &denials, &guest_ended)
+                .await
+        });
         Box::new(async move {
             let response = sending
                 .await
@@ -441,14 +481,32 @@ fn is_forbidden(name: &HeaderName) -> bool {
         )
 }
 
-/// Resolves names, and leaves out every address that is not public; `localhost` is this machine and nothing else.
+/// Resolves a tenant's names, and leaves out every address that is not public; `localhost` is this machine and nothing else.
 #[derive(Debug)]
-struct CheckedResolver;
+struct CheckedResolver(Arc<Semaphore>);
+
+impl Default for CheckedResolver {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(LOOKUPS)))
+    }
+}
+
+/// How many names of a tenant are looked up at the same time. Each has a thread, which nothing stops while a name's own server keeps
+/// it waiting.
+const LOOKUPS: usize = 4;
 
 impl Resolve for CheckedResolver {
     fn resolve(&self, name: Name) -> Resolving {
+        let lookups = Arc::clone(&self.0);
         Box::pin(async move {
-            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
+            let lookup = lookups.acquire_owned().await?;
+            let found = tokio::task::spawn_blocking(move || {
+                // Until the thread is done, and not only for as long as somebody waits for it.
+                let _lookup = lookup;
+                let found = (name.as_str(), 0).to_socket_addrs()?;
+                Ok::<_, io::Error>((name, found))
+            });
+            let (name, found) = found.await??;
             let addresses: Addrs = Box::new(dialled(name.as_str(), found)?.into_iter());
             Ok(addresses)
         })
@@ -514,7 +572,13 @@ mod tests {
             credential: None,
         };
         let origins = vec![allow("https://api.example.com"), allow("http://127.0.0.1:9")];
-        Egress::new(&Runtime::new().unwrap(), origins, None, 1, Arc::default())
+        Egress::new(
+            &Runtime::new().unwrap(),
+            origins,
+            None,
+            &Limits::default(),
+            Arc::default(),
+        )
     }
 
     #[test]

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use wasmtime::component::{ComponentExportIndex, Val};
@@ -23,7 +22,7 @@ pub struct Guest {
 }
 
 impl Guest {
-    /// Calls a function.
+    /// Calls a function, until a deadline.
     pub async fn call(
         &self,
         function: &ComponentExportIndex,
@@ -31,40 +30,50 @@ impl Guest {
         params: Vec<Val>,
         deadline: Instant,
     ) -> Result<Answer, Failed> {
-        let call = Call {
-            component: Arc::clone(&self.component),
-            function: *function,
-            name,
-            params,
-            deadline,
-            ended: self.ended.clone(),
-        };
-        let caller = Arc::clone(&self.caller);
-        // In a task of its own: a call that is not polled for a while would keep its turn from others. It ends with this future.
-        let mut task = JoinSet::new();
-        task.spawn(async move { caller.call(call).await });
-        match task.join_next().await {
-            Some(Ok(called)) => called,
-            ended => Err(Failed {
-                error: CallError::Trap {
-                    function: name.to_string(),
-                    reason: format!("a fault in its host: {ended:?}"),
-                },
-                // It may have been in the midst of a request.
-                has_written: true,
-            }),
-        }
+        self.run(function, name, params, Some(deadline)).await
     }
 
-    /// Calls a function that touches nothing.
+    /// Calls a function that touches nothing: no request of it is let out.
     pub async fn pure(
         &self,
         function: &ComponentExportIndex,
         name: &'static str,
         params: Vec<Val>,
     ) -> Result<Val, CallError> {
-        let deadline = Instant::now() + self.caller.limits.wall_time;
-        let called = self.call(function, name, params, deadline).await;
+        let called = self.run(function, name, params, None).await;
         Ok(called.map_err(|failed| failed.error)?.value)
+    }
+
+    async fn run(
+        &self,
+        function: &ComponentExportIndex,
+        name: &'static str,
+        params: Vec<Val>,
+        deadline: Option<Instant>,
+    ) -> Result<Answer, Failed> {
+        let ended = self.ended.child_token();
+        let call = Call {
+            component: Arc::clone(&self.component),
+            function: *function,
+            name,
+            params,
+            deadline,
+            ended: ended.clone(),
+        };
+        let caller = Arc::clone(&self.caller);
+        // It ends when nobody waits for it any more, and gives back what it holds once its requests have ended.
+        let _ends = ended.drop_guard();
+        // In a task of its own: a call that is not polled for a while would keep its turn from others.
+        let task = tokio::spawn(async move { caller.call(call).await });
+        task.await.unwrap_or_else(|fault| {
+            Err(Failed {
+                error: CallError::Trap {
+                    function: name.to_string(),
+                    reason: format!("a fault in its host: {fault}"),
+                },
+                // It may have been in the midst of a request.
+                has_written: true,
+            })
+        })
     }
 }

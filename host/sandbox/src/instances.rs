@@ -1,5 +1,5 @@
-//! The instances of a process, lent to its tenants' calls. A tenant may hold as many as are still free, and no more: so however
-//! many of them hold all they can get, another finds some.
+//! The instances of a process, lent to its tenants' calls. A tenant may hold as many as are still free, and no more; some are kept
+//! for those that hold none. So however many of them hold all they can get, another finds one.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,6 +14,8 @@ pub struct Instances(Mutex<State>);
 #[derive(Debug)]
 struct State {
     free: usize,
+    /// Of these, those for tenants that hold none.
+    reserve: usize,
     waiting: VecDeque<Waiting>,
 }
 
@@ -33,10 +35,11 @@ pub struct Lent {
 }
 
 impl Instances {
-    /// So many.
-    pub fn new(count: usize) -> Arc<Self> {
+    /// So many, and how many of them are for tenants that hold none.
+    pub fn new(count: usize, reserve: usize) -> Arc<Self> {
         Arc::new(Self(Mutex::new(State {
             free: count,
+            reserve,
             waiting: VecDeque::new(),
         })))
     }
@@ -80,7 +83,10 @@ impl Instances {
 
 impl State {
     fn may_lend(&self, held: &AtomicUsize) -> bool {
-        held.load(Ordering::Relaxed) < self.free
+        match held.load(Ordering::Relaxed) {
+            0 => self.free > 0,
+            held => held < self.free.saturating_sub(self.reserve),
+        }
     }
 
     fn take_back(&mut self, held: &AtomicUsize) {
@@ -142,7 +148,7 @@ mod tests {
 
     #[tokio::test]
     async fn tenants_that_take_what_they_can_get_leave_some_to_the_next() {
-        let instances = Instances::new(64);
+        let instances = Instances::new(64, 0);
         let first = all_it_gets(&instances).await;
         assert_eq!(first.len(), 32);
         let second = all_it_gets(&instances).await;
@@ -155,8 +161,18 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn those_that_hold_some_keep_off_the_reserve() {
+        let instances = Instances::new(16, 4);
+        let mut all = Vec::new();
+        for _ in 0..8 {
+            all.push(all_it_gets(&instances).await);
+        }
+        assert_eq!(all.iter().map(Vec::len).collect::<Vec<_>>(), [6, 3, 2, 1, 1, 1, 1, 1]);
+    }
+
+    #[tokio::test]
     async fn who_waits_gets_what_is_given_back_and_who_has_gone_does_not() {
-        let instances = Instances::new(2);
+        let instances = Instances::new(2, 0);
         let (one, other) = (Arc::default(), Arc::default());
         let first = instances.lend(&one).await;
         assert!(soon(&instances, &one).await.is_none(), "it waited, and has gone");

@@ -35,6 +35,18 @@ impl Default for Limits {
 /// memory only as it is used.
 pub const INSTANCES: u32 = 2_048;
 
+/// Core instances of one component, and tables: its module, and the shims around it.
+pub const CORE_INSTANCES: u32 = 8;
+
+/// Linear memories of one component. A component made by any toolchain has one; several would take the pool's slots from others.
+pub const MEMORIES: u32 = 1;
+
+/// A guest's stack, in bytes. Deep enough for any data that it may be handed, which is not nested deeply.
+pub const STACK: usize = 512 << 10;
+
+/// Instances that only a tenant can get which has none: others keep off these, however many they are.
+pub const RESERVE: usize = 256;
+
 /// Linear memory that any tenant's limit may ask for: the pool's slots are laid out for it.
 pub const MEMORY_CEILING: usize = 1 << 30;
 
@@ -44,7 +56,7 @@ pub const TICK: Duration = Duration::from_millis(10);
 /// Bytes that one call may lift out of its guest: a commit's answers, many times over.
 pub const LIFTED_BYTES: usize = 64 << 20;
 
-/// Table elements: function pointers of a guest, which has a few hundred.
+/// Elements of all tables: function pointers of a guest, which has a few hundred.
 pub const TABLE_ELEMENTS: usize = 100_000;
 
 /// Handles that a call may hold: a handful for each request in flight.

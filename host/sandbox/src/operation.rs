@@ -320,6 +320,31 @@ impl Tenant {
         lane: Lane,
         operation: Operation,
     ) -> Result<Outcome, OperationError> {
+        // The end of the tenant cancels what it has under way.
+        let cancel = context.cancel.child_token();
+        let context = &Context {
+            cancel: cancel.clone(),
+            ..context.clone()
+        };
+        let committing = self.commit_until_cancelled(context, ty, target, lane, operation);
+        tokio::pin!(committing);
+        tokio::select! {
+            outcome = &mut committing => outcome,
+            () = self.guest.ended.cancelled() => {
+                cancel.cancel();
+                committing.await
+            }
+        }
+    }
+
+    async fn commit_until_cancelled(
+        &self,
+        context: &Context,
+        ty: &ResourceType,
+        target: Option<&str>,
+        lane: Lane,
+        operation: Operation,
+    ) -> Result<Outcome, OperationError> {
         let functions = lifecycle(ty)?;
         let lifecycle = || Lifecycle {
             guest: Arc::clone(&self.guest),

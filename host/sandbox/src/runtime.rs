@@ -48,7 +48,7 @@ impl Runtime {
         Ok(Self {
             linker: Arc::new(linker(&engine)?),
             engine,
-            instances: Instances::new(limits::INSTANCES as usize),
+            instances: Instances::new(limits::INSTANCES as usize, limits::RESERVE),
             long_turns: LongTurns::new(),
             tls: Arc::default(),
             cache: None,
@@ -75,11 +75,13 @@ impl Runtime {
 
 fn pool() -> InstanceAllocationStrategy {
     let mut pool = PoolingAllocationConfig::default();
-    // A component is a few core instances: its module, and the shims around it.
-    let core = limits::INSTANCES * 4;
+    let core = limits::INSTANCES * limits::CORE_INSTANCES;
     pool.total_component_instances(limits::INSTANCES)
         .total_core_instances(core)
-        .total_memories(limits::INSTANCES)
+        .total_memories(limits::INSTANCES * limits::MEMORIES)
+        .max_core_instances_per_component(limits::CORE_INSTANCES)
+        .max_tables_per_component(limits::CORE_INSTANCES)
+        .max_memories_per_component(limits::MEMORIES)
         .total_tables(core)
         .total_stacks(limits::INSTANCES)
         .table_elements(limits::TABLE_ELEMENTS)
@@ -92,6 +94,7 @@ fn config(allocation: InstanceAllocationStrategy) -> Config {
     config
         .allocation_strategy(allocation)
         .epoch_interruption(true)
+        .max_wasm_stack(limits::STACK)
         // No component-model async: stores and calls are cheaper without.
         .concurrency_support(false);
     config

@@ -22,7 +22,8 @@ pub struct CallState {
     door: Door,
     pub(crate) memory: MemoryMeter,
     pub(crate) cpu: Arc<CpuMeter>,
-    /// Whether the guest asked for a table that is too large.
+    table_elements: usize,
+    /// Whether the guest asked for tables that are too large.
     pub(crate) is_table_exceeded: bool,
 }
 
@@ -56,10 +57,28 @@ impl ResourceLimiter for CallState {
         Ok(is_within)
     }
 
-    fn table_growing(&mut self, _: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
-        let is_within = desired <= limits::TABLE_ELEMENTS;
+    fn table_growing(&mut self, current: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
+        // All of its tables together.
+        let total = self.table_elements + desired.saturating_sub(current);
+        let is_within = total <= limits::TABLE_ELEMENTS;
+        if is_within {
+            self.table_elements = total;
+        }
         self.is_table_exceeded |= !is_within;
         Ok(is_within)
+    }
+
+    // Where there is no pool, nothing else counts these.
+    fn instances(&self) -> usize {
+        limits::CORE_INSTANCES as usize
+    }
+
+    fn tables(&self) -> usize {
+        limits::CORE_INSTANCES as usize
+    }
+
+    fn memories(&self) -> usize {
+        limits::MEMORIES as usize
     }
 }
 
@@ -113,6 +132,7 @@ pub fn new_store(
             is_exceeded: false,
         },
         cpu,
+        table_elements: 0,
         is_table_exceeded: false,
     };
     let mut store = Store::new(engine, state);

@@ -2,6 +2,7 @@
 //! pure; what is done to one is in [`crate::operation`].
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::Semaphore;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -24,6 +25,9 @@ use crate::queue::Queues;
 use crate::runtime::Runtime;
 use crate::turns::Turns;
 use crate::usage::{Counters, Usage};
+
+/// The longest that a call may take: no clock runs over with it.
+const LONGEST: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// What a tenant is made of.
 #[derive(Debug, Clone, Default)]
@@ -117,20 +121,15 @@ impl Tenant {
         // A slot of the pool is no larger, and no call at all would be no limit.
         let limits = Limits {
             memory: limits.memory.min(MEMORY_CEILING),
-            calls_in_flight: limits.calls_in_flight.max(1),
+            calls_in_flight: limits.calls_in_flight.clamp(1, Semaphore::MAX_PERMITS),
+            wall_time: limits.wall_time.min(LONGEST),
             ..limits
         };
         let counters = Arc::<Counters>::default();
         let caller = Caller {
             runtime: runtime.clone(),
             tenant: name,
-            egress: Egress::new(
-                runtime,
-                origins,
-                user_agent,
-                limits.response_body,
-                Arc::clone(&counters),
-            ),
+            egress: Egress::new(runtime, origins, user_agent, &limits, Arc::clone(&counters)),
             turns: Turns::of(&runtime.long_turns),
             in_flight: Semaphore::new(limits.calls_in_flight),
             limits,

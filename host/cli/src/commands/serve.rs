@@ -6,6 +6,7 @@ use std::path::Path;
 
 use bindery_pulumi::serve::{Fault, Serving, TenantsFile};
 use bindery_stack::Position;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
 
 use crate::component;
@@ -19,11 +20,9 @@ pub async fn serve(path: &Path, report: &Report) -> Result<(), Failure> {
     let shown = path.display().to_string();
     let unreadable = |error: io::Error| Failure::input(format!("the tenants file {shown} cannot be read: {error}"));
     let text = fs::read_to_string(path).map_err(unreadable)?;
-    report.reads(Source {
-        path: shown.clone(),
-        text: text.clone(),
-    });
+    report.reads(Source::without_values(shown.clone(), &text));
     let folder = path.parent().unwrap_or_else(|| Path::new("."));
+    more_descriptors();
     let file = TenantsFile::parse(&text, folder).map_err(|faults| refused(&shown, faults))?;
     let runtime = component::runtime(report)?;
     let serving = Serving::start(runtime, &file)
@@ -50,10 +49,30 @@ pub async fn serve(path: &Path, report: &Report) -> Result<(), Failure> {
     let metrics = serving.metrics();
     let more = metrics.map(|address| format!("metrics at http://{address}/metrics"));
     let text: Vec<String> = lines.into_iter().chain(more).collect();
-    report.answer(&text.join("\n"), "tenants", json!(documents));
+    let metrics = metrics.map(|address| address.to_string());
+    let document = json!({ "tenants": documents, "metrics": metrics });
+    report.answer(&text.join("\n"), "serving", document);
     report.end_document("done");
-    let stopped = serving.until(asked_to_end()).await;
+    let stop = async {
+        asked_to_end().await;
+        tokio::spawn(async {
+            asked_to_end().await;
+            std::process::exit(Ending::Interrupted.code().into());
+        });
+    };
+    let stopped = serving.until(stop).await;
     stopped.map_err(|error| Failure::run(format!("a port was lost: {error}")))
+}
+
+/// Lets the process have as many connections as this machine allows it.
+fn more_descriptors() {
+    let limit = getrlimit(Resource::Nofile);
+    let all = Rlimit {
+        current: limit.maximum,
+        ..limit
+    };
+    // With fewer it works, too.
+    let _ = setrlimit(Resource::Nofile, all);
 }
 
 /// Nothing is served of a file of which something is wrong.

@@ -7,11 +7,13 @@
     reason = "a test that finds something else than it expects fails"
 )]
 
+mod credentials;
 mod golden;
 mod harness;
 mod interrupted;
 mod killed;
 mod lifecycle;
 mod ownership;
+mod serve;
 mod state;
 mod terminal;

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use bindery_sandbox::{Runtime, Tenant};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
 use tokio_stream::StreamExt;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -28,6 +29,15 @@ pub use tenants_file::{Fault, TenantsFile};
 
 /// How long what is under way may take to its end once the process is told to stop: a call's own longest, and then some.
 const LAST_WAIT: Duration = Duration::from_secs(75);
+
+/// How many connections a tenant has at most: an engine needs one for each provider resource of a program.
+const CONNECTIONS: usize = 128;
+
+/// How long a connection may be silent before its first word.
+const SILENCE: Duration = Duration::from_secs(10);
+
+/// How long an answer may take to be read, once nothing else is under way.
+const ANSWERING: Duration = Duration::from_secs(1);
 
 /// A process that serves tenants.
 #[derive(Debug)]
@@ -153,6 +163,7 @@ async fn bind(port: u16) -> io::Result<(TcpListener, SocketAddr)> {
 /// Takes a tenant's connections.
 async fn accept(port: Port, runtime: Runtime, metrics: Arc<Metrics>, stopping: CancellationToken, work: TaskTracker) {
     let mut last = 0_u64;
+    let open = Arc::new(Semaphore::new(CONNECTIONS));
     loop {
         let stream = tokio::select! {
             () = stopping.cancelled() => return,
@@ -165,6 +176,15 @@ async fn accept(port: Port, runtime: Runtime, metrics: Arc<Metrics>, stopping: C
                     continue;
                 }
             },
+        };
+        // Beyond these it is closed at once: descriptors are all tenants'.
+        let Ok(place) = Arc::clone(&open).try_acquire_owned() else {
+            tracing::warn!(
+                tenant = port.name,
+                limit = CONNECTIONS,
+                "a connection too many was closed"
+            );
+            continue;
         };
         last += 1;
         let observer = TenantObserver {
@@ -179,7 +199,10 @@ async fn accept(port: Port, runtime: Runtime, metrics: Arc<Metrics>, stopping: C
             observer,
             stopping.clone(),
         );
-        work.spawn(serving);
+        work.spawn(async move {
+            serving.await;
+            drop(place);
+        });
     }
 }
 
@@ -192,6 +215,14 @@ async fn connection(
     stopping: CancellationToken,
 ) {
     let (tenant, number) = (observer.tenant.clone(), observer.connection);
+    let speaks = tokio::select! {
+        () = stopping.cancelled() => return,
+        readable = tokio::time::timeout(SILENCE, stream.readable()) => readable,
+    };
+    if !matches!(speaks, Ok(Ok(()))) {
+        tracing::warn!(tenant, connection = number, "a connection that said nothing was closed");
+        return;
+    }
     tracing::info!(tenant, connection = number, "an engine has connected");
     let runs = Runs::default();
     let provider = Provider::new(
@@ -213,8 +244,19 @@ async fn connection(
         }
     };
     let server = Server::builder().add_service(service(provider));
-    if let Err(error) = server.serve_with_incoming_shutdown(incoming, ended).await {
-        tracing::warn!(tenant, connection = number, %error, "a connection broke off");
+    let serving = server.serve_with_incoming_shutdown(incoming, ended);
+    let all_said = async {
+        stopping.cancelled().await;
+        operations.close();
+        operations.wait().await;
+        tokio::time::sleep(ANSWERING).await;
+    };
+    tokio::select! {
+        served = serving => if let Err(error) = served {
+            tracing::warn!(tenant, connection = number, %error, "a connection broke off");
+        },
+        // Who keeps a connection open and says nothing does not keep the process.
+        () = all_said => {}
     }
     // An engine that has gone takes no answer, and nobody else can go on with its run.
     runs.end();

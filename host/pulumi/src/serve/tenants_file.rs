@@ -190,6 +190,14 @@ impl TenantsFile {
                 let message = "a tenant's name has letters, digits, `-`, `_` and `.` only".to_string();
                 wrong.push((tenant.name.span(), message, None));
             }
+            let is_package = |name: &str| {
+                let is_inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+                name.starts_with(|c: char| c.is_ascii_lowercase()) && name.chars().all(is_inner)
+            };
+            if let Some(package) = tenant.package.as_ref().filter(|name| !is_package(name.get_ref())) {
+                let message = "a package's name has lower case letters, digits and `-`".to_string();
+                wrong.push((package.span(), message, None));
+            }
             if let Some(earlier) = names.insert(name, &tenant.name) {
                 let line = place(&self.text, earlier.span().start).0;
                 let message = format!("the tenant of line {line} is called `{name}` already");

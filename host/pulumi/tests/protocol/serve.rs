@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bindery_emulator::{Emulator, Faults, Options, Settings};
 use bindery_pulumi::serve::{Fault, Serving, TenantsFile};
@@ -125,6 +125,8 @@ async fn an_engine_sets_the_components_keys_and_never_where_requests_go_or_who_m
         ("impersonateServiceAccount", "a@b.c"),
         ("scopes", "https://scope.example"),
         ("quotaProject", "billing-project"),
+        // The operator has said another.
+        ("project", "elsewhere"),
     ] {
         let error = engine.configure_with(json!({key: value})).await.unwrap_err();
         assert_eq!(error.code(), Code::InvalidArgument);
@@ -135,11 +137,14 @@ async fn an_engine_sets_the_components_keys_and_never_where_requests_go_or_who_m
         assert!(!error.message().contains(value), "{error}");
     }
     engine
-        .configure_with(json!({"project": "elsewhere", "policyMode": "merge"}))
+        .configure_with(json!({"project": "home", "identityForms": "all"}))
         .await
         .unwrap();
-    let made = engine.make(MEMBER, "m", &member("roles/one", "user:a@x.com")).await;
-    assert!(made.id.contains("elsewhere"), "{}", made.id);
+    engine.make(MEMBER, "m", &member("roles/one", "allUsers")).await;
+    assert_eq!(served.emulator.members(BUCKET, "roles/one"), ["allUsers"]);
+    let metrics = served.metrics().await;
+    let refused = "bindery_calls_total{tenant=\"one\",method=\"configure\",code=\"invalid-argument\"} 7";
+    assert!(metrics.contains(refused), "{metrics}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -156,7 +161,7 @@ async fn configuration_claims_and_cancel_are_a_connections_own() {
         Code::FailedPrecondition,
         "it is not configured"
     );
-    other.configure_with(json!({"project": "elsewhere"})).await.unwrap();
+    other.configure_with(json!({"identityForms": "all"})).await.unwrap();
     // Two runs that grant the same do not know of each other; one run's two resources do.
     let grant = json!({"name": BUCKET, "role": "roles/one", "member": "user:a@x.com"});
     for engine in [&mut one, &mut other] {
@@ -238,6 +243,7 @@ async fn a_file_of_which_something_is_wrong_is_refused_whole_with_the_line() {
         ),
         ("[[tenant]]\nname = \"one\"\nport = 17002\n", 5, "called `one` already"),
         ("prot = 1\n", 4, "unknown field `prot`"),
+        ("package = \"../x y\"\n", 4, "a package's name"),
         ("component = \"missing.wasm\"\n", 4, "missing.wasm cannot be read"),
         ("component = \"Cargo.toml\"\n", 4, "not a WebAssembly component"),
         ("component = \"Cargo.toml@sha256:00\"\n", 4, "64 hexadecimal digits"),
@@ -291,4 +297,29 @@ async fn a_file_of_which_something_is_wrong_is_refused_whole_with_the_line() {
         faults[0].line == 3 && faults[0].message.contains("cannot be taken"),
         "{faults:?}"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_that_say_nothing_keep_neither_others_out_nor_the_process_alive() {
+    let served = Served::start("").await;
+    let address = ("127.0.0.1", served.ports[0]);
+    let mut silent = Vec::new();
+    for _ in 0..300 {
+        silent.push(TcpStream::connect(address).await.unwrap());
+    }
+    let mut engine = served.attach(1).await;
+    engine.configure_with(json!({})).await.unwrap();
+    let stopping = Instant::now();
+    served.stop.send(()).unwrap();
+    served.ended.await.unwrap().unwrap();
+    assert!(stopping.elapsed() < Duration::from_secs(20), "{:?}", stopping.elapsed());
+    drop((silent, engine));
+}
+
+#[test]
+fn the_documented_file_is_one() {
+    let docs = include_str!("../../../../docs/serving.md");
+    let (_, file) = docs.split_once("```toml\n").unwrap();
+    let (file, _) = file.split_once("```").unwrap();
+    TenantsFile::parse(file, Path::new(".")).unwrap();
 }

@@ -74,7 +74,12 @@ impl probe::Guest for Unruly {
             },
             Deed::Abandon => abandon(&args),
             Deed::Flood => loop {
-                std::mem::forget(begin(&args, authority(&args), None));
+                use waki::bindings::wasi::http::types::OutgoingBody;
+                let begun = begin(&args, authority(&args), None);
+                if let Some(Begun { response, body }) = begun {
+                    let _ = OutgoingBody::finish(body, None);
+                    std::mem::forget(response);
+                }
             },
             Deed::Smuggle => {
                 let path = args.headers.iter().flatten().find(|(name, _)| name == "path");
