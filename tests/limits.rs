@@ -115,7 +115,7 @@ async fn a_guest_that_stops_itself_says_where_and_why() {
         .await
         .unwrap_err()
         .to_string();
-    assert!(error.contains("stopped in `create`"), "{error}");
+    assert!(error.contains("`stack` = 524288 bytes"), "{error}");
     still_works(&tenant).await;
 }
 

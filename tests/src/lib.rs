@@ -24,7 +24,8 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// One runtime for all tests of a process.
-pub static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().expect("this machine runs WebAssembly"));
+pub static RUNTIME: LazyLock<Runtime> =
+    LazyLock::new(|| Runtime::for_calls(896).expect("this machine runs WebAssembly"));
 
 /// The built-in provider.
 pub static BUILT_IN: LazyLock<Arc<Component>> = LazyLock::new(|| load(bindery_components::PROVIDER));

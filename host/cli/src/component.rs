@@ -1,14 +1,20 @@
 //! The provider that a run uses: the built-in one, or one from a file.
 
 use bindery_sandbox::package::{ComponentFile, Package, PackageError};
-use bindery_sandbox::{Cache, Component, Runtime};
+use bindery_sandbox::{Cache, Component, Limits, Runtime};
 
 use crate::failure::{Failure, Problem};
 use crate::report::Report;
 
-/// Starts what runs components. What it compiles is kept for the next time, where there is a place for it.
+/// Starts what runs components, for one tenant.
 pub fn runtime(report: &Report) -> Result<Runtime, Failure> {
-    let runtime = Runtime::new();
+    runtime_for(report, Limits::default().calls_in_flight)
+}
+
+/// Starts what runs components, for tenants with so many calls in flight. What it compiles is kept for the next time, where there
+/// is a place for it.
+pub fn runtime_for(report: &Report, calls_in_flight: usize) -> Result<Runtime, Failure> {
+    let runtime = Runtime::for_calls(calls_in_flight);
     let runtime = runtime.map_err(|error| Failure::run(format!("no WebAssembly on this machine: {error:#}")))?;
     match Cache::open_usual() {
         Ok(Some(cache)) => Ok(runtime.with_cache(cache)),

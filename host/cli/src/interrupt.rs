@@ -21,13 +21,17 @@ pub fn stop_on_interrupt(session: &Session, report: &Report) {
     });
 }
 
-/// Returns when somebody wants the program to end. Where that cannot be heard, it keeps its usual meaning: to end at once.
-pub async fn asked_to_end() {
-    let (Ok(mut interrupt), Ok(mut end)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate())) else {
-        return std::future::pending().await;
-    };
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = end.recv() => {}
+/// Returns when somebody wants the program to end, which is heard from the call on. Where that cannot be heard, it keeps its usual
+/// meaning: to end at once.
+pub fn asked_to_end() -> impl Future<Output = ()> {
+    let signals = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()));
+    async move {
+        let (Ok(mut interrupt), Ok(mut end)) = signals else {
+            return std::future::pending().await;
+        };
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = end.recv() => {}
+        }
     }
 }

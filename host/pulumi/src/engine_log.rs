@@ -84,28 +84,6 @@ fn is_here(address: &str) -> bool {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::is_here;
-
-    #[test]
-    fn an_engine_is_on_this_machine() {
-        for address in ["127.0.0.1:1234", "localhost:1234", "[::1]:1234"] {
-            assert!(is_here(address), "{address}");
-        }
-        for address in [
-            "",
-            "192.0.2.2:7777",
-            "169.254.169.254:80",
-            "example.com:80",
-            "localhost.example.com:80",
-            "127.0.0.1",
-        ] {
-            assert!(!is_here(address), "{address}");
-        }
-    }
-}
-
 async fn send(mut lines: mpsc::Receiver<Line>) {
     let mut client: Option<(String, EngineClient<Channel>)> = None;
     while let Some(line) = lines.recv().await {
@@ -124,6 +102,28 @@ async fn send(mut lines: mpsc::Receiver<Line>) {
                     let _ = timeout(PATIENCE, client.log(request)).await;
                 }
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_here;
+
+    #[test]
+    fn an_engine_is_on_this_machine() {
+        for address in ["127.0.0.1:1234", "localhost:1234", "[::1]:1234"] {
+            assert!(is_here(address), "{address}");
+        }
+        for address in [
+            "",
+            "192.0.2.2:7777",
+            "169.254.169.254:80",
+            "example.com:80",
+            "localhost.example.com:80",
+            "127.0.0.1",
+        ] {
+            assert!(!is_here(address), "{address}");
         }
     }
 }

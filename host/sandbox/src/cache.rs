@@ -9,14 +9,15 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use rustix::process::geteuid;
-use sha2::{Digest as _, Sha256};
 use wasmtime::Engine;
 use wasmtime::component::Component;
+use xxhash_rust::xxh3::xxh3_128;
 
 use crate::component::Digest;
 
-/// How many bytes the digest has that a file starts with.
-const DIGEST_BYTES: usize = 32;
+/// How many bytes the checksum has that a file starts with. It finds what is damaged; nobody but the user can write there, so it
+/// need not stand against forgery, and a cryptographic one would take longer than all else at the start.
+const CHECKSUM_BYTES: usize = 16;
 
 /// The bits of a folder's mode with which others could write it.
 const WRITABLE_BY_OTHERS: u32 = 0o022;
@@ -70,8 +71,8 @@ impl Cache {
 
     /// The compiled component of these bytes, compiled anew if it is not here or not whole. That it cannot be kept is no
     /// reason to fail.
-    pub(crate) fn compiled(&self, engine: &Engine, bytes: &[u8]) -> wasmtime::Result<Component> {
-        let path = self.path(engine, &Digest::of(bytes));
+    pub(crate) fn compiled(&self, engine: &Engine, bytes: &[u8], digest: &Digest) -> wasmtime::Result<Component> {
+        let path = self.path(engine, digest);
         if let Some(component) = fs::read(&path).ok().and_then(|file| load(engine, &file)) {
             return Ok(component);
         }
@@ -83,13 +84,13 @@ impl Cache {
 
 /// A component from a file of this cache; none where the file is not whole, or of another compiler.
 fn load(engine: &Engine, file: &[u8]) -> Option<Component> {
-    let (digest, artifact) = file.split_at_checked(DIGEST_BYTES)?;
-    if Sha256::digest(artifact).as_slice() != digest {
+    let (checksum, artifact) = file.split_at_checked(CHECKSUM_BYTES)?;
+    if xxh3_128(artifact).to_le_bytes() != checksum {
         return None;
     }
     #[expect(
         unsafe_code,
-        reason = "only this file writes into the folder, which only its user can write, and the digest says that the \
+        reason = "only this file writes into the folder, which only its user can write, and the checksum says that the \
                   artifact is as it was written; wasmtime refuses what another compiler made"
     )]
     // SAFETY: the artifact is what `Component::serialize` gave.
@@ -101,7 +102,7 @@ fn load(engine: &Engine, file: &[u8]) -> Option<Component> {
 fn keep(path: &Path, artifact: &[u8]) -> io::Result<()> {
     let folder = path.parent().unwrap_or_else(|| Path::new("."));
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
-    file.write_all(&Sha256::digest(artifact))?;
+    file.write_all(&xxh3_128(artifact).to_le_bytes())?;
     file.write_all(artifact)?;
     file.persist(path).map_err(|error| error.error)?;
     Ok(())
@@ -120,7 +121,7 @@ mod tests {
         let folder = tempfile::TempDir::new().unwrap();
         let cache = Cache::open(&folder.path().join("cache")).unwrap();
         let engine = Engine::default();
-        cache.compiled(&engine, EMPTY).unwrap();
+        cache.compiled(&engine, EMPTY, &Digest::of(EMPTY)).unwrap();
         let path = cache.path(&engine, &Digest::of(EMPTY));
         let whole = fs::read(&path).unwrap();
         assert!(load(&engine, &whole).is_some());
@@ -129,7 +130,7 @@ mod tests {
         for broken in [&whole[..whole.len() / 2], &whole[..10], b"", &changed] {
             assert!(load(&engine, broken).is_none());
             fs::write(&path, broken).unwrap();
-            cache.compiled(&engine, EMPTY).unwrap();
+            cache.compiled(&engine, EMPTY, &Digest::of(EMPTY)).unwrap();
             assert_eq!(fs::read(&path).unwrap(), whole);
         }
     }
@@ -142,7 +143,7 @@ mod tests {
             Engine::default(),
             Engine::new(wasmtime::Config::new().epoch_interruption(true)).unwrap(),
         );
-        cache.compiled(&one, EMPTY).unwrap();
+        cache.compiled(&one, EMPTY, &Digest::of(EMPTY)).unwrap();
         let digest = Digest::of(EMPTY);
         assert_ne!(cache.path(&one, &digest), cache.path(&other, &digest));
         assert!(load(&other, &fs::read(cache.path(&one, &digest)).unwrap()).is_none());

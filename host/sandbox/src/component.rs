@@ -132,8 +132,9 @@ impl Component {
             return Err(LoadError::Invalid(what.to_string()));
         }
         let invalid = |error: wasmtime::Error| LoadError::Invalid(format!("{error:#}"));
+        let digest = Digest::of(bytes);
         let compiled = match cache {
-            Some(cache) => cache.compiled(engine, bytes),
+            Some(cache) => cache.compiled(engine, bytes, &digest),
             None => component::Component::from_binary(engine, bytes),
         };
         let compiled = compiled.map_err(invalid)?;
@@ -156,7 +157,7 @@ impl Component {
             name: about.id.namespace,
             version: about.id.version,
             contract,
-            digest: Digest::of(bytes),
+            digest,
             imports,
             config,
             types,

@@ -177,7 +177,8 @@ impl Egress {
             }
         };
         // Each has a connection, until its answer is there. The semaphore is never closed.
-        let _connection = tokio::time::timeout_at(waits.until, self.0.at_once.acquire()).await;
+        let connection = tokio::time::timeout_at(waits.until, self.0.at_once.acquire()).await;
+        let _connection = connection.map_err(|_| Error::ConnectionTimeout)?;
 
         let Some(credential) = &allowed.credential else {
             return self.receive(send(None).await?, &[], bodies, denials).await;

@@ -30,10 +30,11 @@ impl Default for Limits {
     }
 }
 
-/// Instances that exist at the same time in a process. Past the pool wasmtime errs instead of waiting, so calls wait for
-/// one of these first. Enough for some thousand calls that wait for services, of one tenant; each takes 4 GiB of addresses, and
-/// memory only as it is used.
-pub const INSTANCES: u32 = 2_048;
+/// The most instances that a process has at the same time. Each takes 4 GiB of addresses, and memory only as it is used.
+pub const INSTANCES: usize = 4_096;
+
+/// Of a process's instances one in so many is only for tenants that hold none: others keep off these, however many they are.
+pub const RESERVE: usize = 8;
 
 /// Core instances of one component, and tables: its module, and the shims around it.
 pub const CORE_INSTANCES: u32 = 8;
@@ -43,9 +44,6 @@ pub const MEMORIES: u32 = 1;
 
 /// A guest's stack, in bytes. Deep enough for any data that it may be handed, which is not nested deeply.
 pub const STACK: usize = 512 << 10;
-
-/// Instances that only a tenant can get which has none: others keep off these, however many they are.
-pub const RESERVE: usize = 256;
 
 /// Linear memory that any tenant's limit may ask for: the pool's slots are laid out for it.
 pub const MEMORY_CEILING: usize = 1 << 30;

@@ -13,7 +13,7 @@ use wasmtime_wasi::random::WasiRandom;
 use crate::cache::Cache;
 use crate::component::{Component, LoadError};
 use crate::instances::Instances;
-use crate::limits;
+use crate::limits::{self, Limits};
 use crate::store::CallState;
 use crate::tls::Tls;
 use crate::turns::LongTurns;
@@ -37,18 +37,31 @@ impl std::fmt::Debug for Runtime {
 }
 
 impl Runtime {
-    /// An engine with a pool of instances; without one where the machine has not the address space for it.
+    /// An engine for one tenant with the default limits.
     ///
     /// # Errors
     /// When this machine cannot run WebAssembly compiled here.
     pub fn new() -> wasmtime::Result<Self> {
-        let engine =
-            Engine::new(&config(pool())).or_else(|_| Engine::new(&config(InstanceAllocationStrategy::OnDemand)))?;
+        Self::for_calls(Limits::default().calls_in_flight)
+    }
+
+    /// An engine with a pool of instances for tenants that have so many calls in flight together, by their limits: up to 1,792 of them
+    /// none ever waits for another tenant's. Without a pool where the machine has not the address space for it.
+    ///
+    /// # Errors
+    /// When this machine cannot run WebAssembly compiled here.
+    pub fn for_calls(calls_in_flight: usize) -> wasmtime::Result<Self> {
+        // A tenant may hold as many as are free beside the reserve.
+        let instances = calls_in_flight.saturating_mul(2 * limits::RESERVE) / (limits::RESERVE - 1);
+        let instances = instances.clamp(limits::RESERVE, limits::INSTANCES);
+        let count = u32::try_from(instances)?;
+        let engine = Engine::new(&config(pool(count)))
+            .or_else(|_| Engine::new(&config(InstanceAllocationStrategy::OnDemand)))?;
         start_ticking(&engine);
         Ok(Self {
             linker: Arc::new(linker(&engine)?),
             engine,
-            instances: Instances::new(limits::INSTANCES as usize, limits::RESERVE),
+            instances: Instances::new(instances, instances / limits::RESERVE),
             long_turns: LongTurns::new(),
             tls: Arc::default(),
             cache: None,
@@ -73,17 +86,17 @@ impl Runtime {
     }
 }
 
-fn pool() -> InstanceAllocationStrategy {
+fn pool(instances: u32) -> InstanceAllocationStrategy {
     let mut pool = PoolingAllocationConfig::default();
-    let core = limits::INSTANCES * limits::CORE_INSTANCES;
-    pool.total_component_instances(limits::INSTANCES)
+    let core = instances * limits::CORE_INSTANCES;
+    pool.total_component_instances(instances)
         .total_core_instances(core)
-        .total_memories(limits::INSTANCES * limits::MEMORIES)
+        .total_memories(instances * limits::MEMORIES)
         .max_core_instances_per_component(limits::CORE_INSTANCES)
         .max_tables_per_component(limits::CORE_INSTANCES)
         .max_memories_per_component(limits::MEMORIES)
         .total_tables(core)
-        .total_stacks(limits::INSTANCES)
+        .total_stacks(instances)
         .table_elements(limits::TABLE_ELEMENTS)
         .max_memory_size(limits::MEMORY_CEILING);
     pool.into()

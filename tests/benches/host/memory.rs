@@ -18,6 +18,9 @@ const ORIGIN: &str = "BINDERY_BENCH_ORIGIN";
 const IDLE: usize = 10_000;
 const WAITING: usize = 1_000;
 
+/// How many tenants these are of.
+const TENANTS: usize = 10;
+
 /// This process's resident memory, in bytes.
 fn resident() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
@@ -49,11 +52,15 @@ pub async fn idle() {
 /// How much the calls of a process take that wait for a service.
 pub async fn waiting() {
     let origin = std::env::var(ORIGIN).unwrap();
-    let tenant = Arc::new(of_built_in(&origin, WAITING).await);
+    // One tenant alone may not hold so many instances.
+    let mut tenants = Vec::new();
+    for _ in 0..TENANTS {
+        tenants.push(Arc::new(of_built_in(&origin, WAITING / TENANTS).await));
+    }
     let before = resident();
     let calls: Vec<_> = (0..WAITING)
         .map(|number| {
-            let tenant = Arc::clone(&tenant);
+            let tenant = Arc::clone(&tenants[number % TENANTS]);
             tokio::spawn(async move {
                 let (context, _) = context(60);
                 // Each on a target of its own: they are not committed together.
@@ -66,8 +73,9 @@ pub async fn waiting() {
         })
         .collect();
     let started = Instant::now();
-    while tenant.usage().requests < WAITING as u64 {
-        assert!(started.elapsed() < Duration::from_secs(30), "{:?}", tenant.usage());
+    let requests = || tenants.iter().map(|tenant| tenant.usage().requests).sum::<u64>();
+    while requests() < WAITING as u64 {
+        assert!(started.elapsed() < Duration::from_secs(30), "{} requests", requests());
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     tokio::time::sleep(Duration::from_millis(500)).await;

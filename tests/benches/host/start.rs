@@ -13,6 +13,7 @@ use pulumi_gestalt_proto::pulumi::pulumirpc::{CheckRequest, CheckResponse, Confi
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
+use tokio_stream::StreamExt;
 use tokio_stream::wrappers::TcpListenerStream;
 use tonic::body::Body;
 use tonic::codegen::{BoxFuture, Service, http};
@@ -85,10 +86,13 @@ pub async fn empty_server() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     println!("{}", listener.local_addr().unwrap().port());
     let server = Server::builder().add_service(Empty);
-    server
-        .serve_with_incoming(TcpListenerStream::new(listener))
-        .await
-        .unwrap();
+    // As ours: answers are small, and each is waited for.
+    let incoming = TcpListenerStream::new(listener).map(|stream| {
+        let stream = stream?;
+        stream.set_nodelay(true)?;
+        Ok::<_, std::io::Error>(stream)
+    });
+    server.serve_with_incoming(incoming).await.unwrap();
 }
 
 fn text(value: &str) -> Value {

@@ -24,7 +24,7 @@ pub async fn serve(path: &Path, report: &Report) -> Result<(), Failure> {
     let folder = path.parent().unwrap_or_else(|| Path::new("."));
     more_descriptors();
     let file = TenantsFile::parse(&text, folder).map_err(|faults| refused(&shown, faults))?;
-    let runtime = component::runtime(report)?;
+    let runtime = component::runtime_for(report, file.calls_in_flight())?;
     let serving = Serving::start(runtime, &file)
         .await
         .map_err(|faults| refused(&shown, faults))?;
@@ -34,6 +34,7 @@ pub async fn serve(path: &Path, report: &Report) -> Result<(), Failure> {
         .with_target(false)
         .with_writer(io::stderr)
         .init();
+    let asked = asked_to_end();
     let tenants: Vec<_> = serving.tenants().collect();
     let lines: Vec<String> = tenants
         .iter()
@@ -54,9 +55,10 @@ pub async fn serve(path: &Path, report: &Report) -> Result<(), Failure> {
     report.answer(&text.join("\n"), "serving", document);
     report.end_document("done");
     let stop = async {
-        asked_to_end().await;
+        asked.await;
+        let asked_again = asked_to_end();
         tokio::spawn(async {
-            asked_to_end().await;
+            asked_again.await;
             std::process::exit(Ending::Interrupted.code().into());
         });
     };

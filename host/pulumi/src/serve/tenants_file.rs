@@ -137,6 +137,19 @@ impl TenantsFile {
         }
     }
 
+    /// How many calls its tenants may have in flight together.
+    pub fn calls_in_flight(&self) -> usize {
+        let default = Limits::default().calls_in_flight;
+        let of = |table: &TenantTable| {
+            table
+                .limits
+                .calls_in_flight
+                .as_ref()
+                .map_or(default, |given| *given.get_ref())
+        };
+        self.file.tenants.iter().map(of).fold(0, usize::saturating_add)
+    }
+
     /// The port of the metrics, if they are served.
     pub(super) fn metrics_port(&self) -> Option<u16> {
         self.file.metrics.as_ref().map(|metrics| *metrics.port.get_ref())

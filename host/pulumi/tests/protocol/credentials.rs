@@ -32,7 +32,7 @@ async fn configured(cloud: &Cloud, variables: &[(&str, &str)], keys: Value) -> P
 async fn grant(plugin: &mut Plugin, name: &str) -> Result<(), Status> {
     let inputs = member(&format!("roles/{name}"), &format!("user:{name}@x.com"));
     let inputs = plugin.check(MEMBER, name, &json!({}), &inputs).await;
-    plugin.try_create(MEMBER, name, &inputs, false, 20.0).await.map(drop)
+    plugin.try_create(MEMBER, name, &inputs, false, 60.0).await.map(drop)
 }
 
 fn user() -> Value {

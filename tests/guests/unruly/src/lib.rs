@@ -73,14 +73,17 @@ impl probe::Guest for Unruly {
                 fetch(&args)?;
             },
             Deed::Abandon => abandon(&args),
-            Deed::Flood => loop {
+            Deed::Flood => {
                 use waki::bindings::wasi::http::types::OutgoingBody;
-                let begun = begin(&args, authority(&args), None);
-                if let Some(Begun { response, body }) = begun {
-                    let _ = OutgoingBody::finish(body, None);
-                    std::mem::forget(response);
+                for _ in 0..90 {
+                    if let Some(Begun { response, body }) = begin(&args, authority(&args), None) {
+                        let _ = OutgoingBody::finish(body, None);
+                        std::mem::forget(response);
+                    }
                 }
-            },
+                std::thread::sleep(std::time::Duration::from_secs(3600));
+                "slept".to_string()
+            }
             Deed::Smuggle => {
                 let path = args.headers.iter().flatten().find(|(name, _)| name == "path");
                 smuggle(&args, path.map(|(_, path)| path.as_str()))?
@@ -154,7 +157,7 @@ fn begin(args: &ProbeArgs, authority: &str, path: Option<&str>) -> Option<Begun>
     request.set_method(&method).ok()?;
     request.set_scheme(Some(&Scheme::Http)).ok()?;
     request.set_authority(Some(authority)).ok()?;
-    request.set_path_with_query(path).ok()?;
+    request.set_path_with_query(path.or(Some("/"))).ok()?;
     let body = request.body().ok()?;
     Some(Begun {
         response: waki::bindings::wasi::http::outgoing_handler::handle(request, None).ok()?,
