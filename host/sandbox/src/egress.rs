@@ -164,7 +164,8 @@ impl Egress {
             if let Some(attached) = attached {
                 request = request.headers(attached.headers.clone());
             }
-            if guest_ended.is_cancelled() {
+            // Nobody would wait for its answer.
+            if guest_ended.is_cancelled() || Instant::now() >= waits.until {
                 return Err(Error::ConnectionTerminated);
             }
             self.0.counters.requests.fetch_add(1, Ordering::Relaxed);
