@@ -108,6 +108,7 @@ async fn hostile_bodies_that_drip_end_at_the_wall_time() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hostile_heads_without_end_are_no_answer() {
+    let quiet = Quiet::begin().await;
     let origin = service(endless_head).await;
     let tenant = hostile(vec![allow(&origin)], Limits::default()).await;
     let error = told(&tenant, json!({"deed": "fetch", "url": origin}))
@@ -117,10 +118,12 @@ async fn hostile_heads_without_end_are_no_answer() {
         error.message.contains("Connection") || error.message.contains("Http"),
         "{error}"
     );
+    quiet.was_answered().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hostile_compressed_bodies_stay_what_they_are() {
+    let quiet = Quiet::begin().await;
     let origin = service(bomb).await;
     let limits = Limits {
         response_body: 1 << 20,
@@ -130,6 +133,7 @@ async fn hostile_compressed_bodies_stay_what_they_are() {
     let seen = told(&tenant, json!({"deed": "fetch", "url": origin})).await.unwrap();
     let body = String::from_utf8_lossy(&compressed()).into_owned();
     assert_eq!(seen, format!("200 {body}"));
+    quiet.was_answered().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -85,6 +85,21 @@ fn hostile_imports_are_refused_by_name() {
 }
 
 #[test]
+fn hostile_numbers_of_memories_tables_and_instances_are_refused() {
+    // One call of any of them would take the slots of a hundred others.
+    for (module, count, what) in [
+        ("(memory 0)", 3, "memor"),
+        ("(table 0 funcref) (table 0 funcref)", 6, "table"),
+        ("", 100, "core module instances"),
+    ] {
+        let instances = "(core instance (instantiate $m))".repeat(count);
+        let text = format!("(component (core module $m {module}) {instances})");
+        let said = refused(&wat::parse_str(&text).unwrap());
+        assert!(said.contains(what) && said.contains("exceeds"), "{what}: {said}");
+    }
+}
+
+#[test]
 fn hostile_names_give_nothing_that_is_the_built_in_providers() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("bindery.wasm");

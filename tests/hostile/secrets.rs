@@ -22,6 +22,7 @@ fn with_token(server: &Server) -> Vec<AllowedOrigin> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hostile_memory_holds_no_byte_of_the_token() {
+    let quiet = Quiet::begin().await;
     let answer = "HTTP/1.1 200 OK\r\ncontent-length: 23\r\n\r\nwhat the service answers";
     let server = Server::start(Some(answer)).await;
     let tenant = hostile(with_token(&server), Limits::default()).await;
@@ -41,10 +42,12 @@ async fn hostile_memory_holds_no_byte_of_the_token() {
         assert!(!in_memory(std::str::from_utf8(part).unwrap()));
     }
     assert!(!in_memory("Bearer "));
+    quiet.was_answered().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hostile_services_that_send_the_token_back_do_not_reach_the_guest() {
+    let quiet = Quiet::begin().await;
     const IN_BODY: &str = "HTTP/1.1 200 OK\r\ncontent-length: 45\r\n\r\nit was ya29.Zq8-vT3xKw7Rb1Lp5Nc9Md2Hf6Js0Gy4 !";
     const IN_HEADER: &str =
         "HTTP/1.1 200 OK\r\nx-sent: Bearer ya29.Zq8-vT3xKw7Rb1Lp5Nc9Md2Hf6Js0Gy4\r\ncontent-length: 0\r\n\r\n";
@@ -57,6 +60,7 @@ async fn hostile_services_that_send_the_token_back_do_not_reach_the_guest() {
         assert!(error.message.contains("held the credential of its request"), "{error}");
         assert!(!error.message.contains(TOKEN), "{error}");
     }
+    quiet.was_answered().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
