@@ -275,7 +275,7 @@ fn the_engine_prints_no_value_that_is_secret() {
     let key = "  p:\n    type: pulumi:providers:bindery\n    properties: {credentials: {fn::secret: hidden-value}}\n";
     for (resources, said) in [
         (wrong, "`members[1]`: `[secret]`"),
-        (key, "`credentials`: is not supported yet"),
+        (key, "`credentials`: the file that it names cannot be read"),
     ] {
         let stack = Stack::yaml(resources);
         let failed = stack.pulumi(&["preview"]).failed();
