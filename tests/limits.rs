@@ -214,12 +214,15 @@ async fn calls_in_flight_are_bounded() {
     let origin = server.origin.clone();
     let limits = Limits {
         calls_in_flight: 2,
-        wall_time: Duration::from_millis(500),
+        wall_time: Duration::from_secs(2),
         ..Limits::default()
     };
     let tenant = unruly(&[&origin], limits).await;
     let fetch = || create(&tenant, json!({"deed": "fetch", "url": origin}));
     let third = async {
+        while server.requests().len() < 2 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
         tokio::time::sleep(Duration::from_millis(250)).await;
         let in_flight = server.requests().len();
         (fetch().await, in_flight)

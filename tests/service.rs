@@ -531,9 +531,11 @@ async fn the_wait_that_the_service_asks_for_is_kept() {
         },
     );
     let (context, events) = context(600);
-    let cancel = context.cancel.clone();
+    let (cancel, told) = (context.cancel.clone(), Arc::clone(&events));
     tokio::spawn(async move {
-        tokio::time::sleep(Duration::from_millis(500)).await;
+        while told.lock().unwrap().is_empty() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
         cancel.cancel();
     });
     tenant

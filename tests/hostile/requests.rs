@@ -187,7 +187,10 @@ async fn hostile_requests_that_nobody_reads_are_few_at_once_and_end_with_the_cal
     let flood = json!({"deed": "flood", "url": silent.origin});
     let flooding = told(&tenant, flood);
     let watching = async {
-        tokio::time::sleep(Duration::from_millis(800)).await;
+        while silent.requests().len() < 8 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        tokio::time::sleep(Duration::from_millis(300)).await;
         silent.open()
     };
     let (ended, open) = tokio::join!(flooding, watching);

@@ -29,20 +29,25 @@ fn kill_after(bench: &Bench, wait: Duration) {
     up.wait().unwrap();
 }
 
-#[test]
-fn an_operation_stands_in_the_state_before_its_first_request() {
-    let bench = Bench::new();
+/// All three stand in the state as being made, and no request of theirs was answered.
+fn killed_while_three_are_made(bench: &Bench) {
     bench.write(&declared());
     bench.emulator.set(slow(60_000));
     let mut up = bench.spawn_up();
     let pending = || bench.on_disk().matches("\"creating\"").count();
-    let waited = (0..200).any(|_| {
+    let waited = (0..400).any(|_| {
         std::thread::sleep(Duration::from_millis(50));
         pending() == 3
     });
     up.kill().unwrap();
     up.wait().unwrap();
     assert!(waited);
+}
+
+#[test]
+fn an_operation_stands_in_the_state_before_its_first_request() {
+    let bench = Bench::new();
+    killed_while_three_are_made(&bench);
     bench.emulator.set(Settings::default());
     let up = bench.up().ok();
     assert!(
@@ -230,12 +235,7 @@ fn two_pending_operations_of_one_resource_are_both_settled() {
 #[test]
 fn what_cannot_be_settled_holds_up_nothing_else() {
     let bench = Bench::new();
-    bench.write(&declared());
-    bench.emulator.set(slow(60_000));
-    let mut up = bench.spawn_up();
-    std::thread::sleep(Duration::from_secs(3));
-    up.kill().unwrap();
-    up.wait().unwrap();
+    killed_while_three_are_made(&bench);
     bench.emulator.set(Settings {
         denied_targets: [ORIGIN.to_string()].into(),
         ..Settings::default()

@@ -213,7 +213,10 @@ async fn the_program_ends_once_what_is_under_way_has() {
         };
         client.clone().create(request).await
     });
-    tokio::time::sleep(Duration::from_millis(900)).await;
+    // The second request is the write.
+    while plugin.emulator.arrived() < 2 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
     let pid = rustix::process::Pid::from_child(&plugin.child);
     rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
     let mut printed = String::new();

@@ -1,5 +1,7 @@
 //! Many resources on one target that the engine makes at the same time.
 
+use std::sync::Arc;
+
 use bindery_emulator::{Faults, Hold, Settings};
 use pulumi_gestalt_proto::pulumi::pulumirpc::{CreateRequest, CreateResponse};
 use serde_json::{Value, json};
@@ -125,10 +127,13 @@ async fn killed_in_the_midst_of_a_commit_the_next_run_makes_what_is_missing() {
             ..Settings::default()
         });
         let emulator = killed.emulator.origin();
+        let held = Arc::clone(&killed.emulator);
         let pid = rustix::process::Pid::from_child(&killed.child);
         let (made, ()) = tokio::join!(create_all(&mut killed), async {
             // The engine's calls end with the process.
-            tokio::time::sleep(std::time::Duration::from_secs(2)).await;
+            while !held.is_holding() {
+                tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+            }
             rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
         });
         assert!(killed.emulator.is_holding());
