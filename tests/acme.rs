@@ -38,14 +38,15 @@ fn volume() -> serde_json::Value {
 #[tokio::test]
 async fn it_is_what_its_exports_say() {
     assert_eq!((ACME.name.as_str(), ACME.version.as_str()), ("acme", "1.4.0"));
-    let ty = ACME.resource_type(VOLUME).unwrap();
+    let documented = ACME.documented();
+    let ty = documented.resource_type(VOLUME).unwrap();
     assert_eq!(ty.docs.as_deref(), Some("A volume of a disk array."));
     assert_eq!(
         ty.args.property("sizeGb").unwrap().docs.as_deref(),
         Some("How large it is.")
     );
     assert_eq!(
-        ACME.config.property("region").unwrap().docs.as_deref(),
+        documented.config.property("region").unwrap().docs.as_deref(),
         Some("The data centre.")
     );
     assert!(acme().await.denied_origins().is_empty());

@@ -1,23 +1,24 @@
 //! Compiled components, kept between processes. What is read here becomes machine code, so the folder must be one that
-//! nobody but its user can write; and a file in it is used only if it is whole, and was made by this very compiler.
+//! nobody but its user can write; and a file in it is used only if it is whole, and was made by this very compiler. Files are put
+//! in place whole and never written again, so all processes map the same memory.
 
 use std::env;
 use std::fs::{self, DirBuilder};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io::{self, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use rustix::process::geteuid;
 use wasmtime::Engine;
 use wasmtime::component::Component;
-use xxhash_rust::xxh3::xxh3_128;
+use xxhash_rust::xxh3::{Xxh3Default, xxh3_128};
 
 use crate::component::Digest;
 
-/// How many bytes the checksum has that a file starts with. It finds what is damaged; nobody but the user can write there, so it
+/// How many bytes the checksum has that a file ends with. It finds what is damaged; nobody but the user can write there, so it
 /// need not stand against forgery, and a cryptographic one would take longer than all else at the start.
-const CHECKSUM_BYTES: usize = 16;
+const CHECKSUM_BYTES: u64 = 16;
 
 /// The bits of a folder's mode with which others could write it.
 const WRITABLE_BY_OTHERS: u32 = 0o022;
@@ -73,7 +74,7 @@ impl Cache {
     /// reason to fail.
     pub(crate) fn compiled(&self, engine: &Engine, bytes: &[u8], digest: &Digest) -> wasmtime::Result<Component> {
         let path = self.path(engine, digest);
-        if let Some(component) = fs::read(&path).ok().and_then(|file| load(engine, &file)) {
+        if let Some(component) = load(engine, &path) {
             return Ok(component);
         }
         let component = Component::from_binary(engine, bytes)?;
@@ -82,10 +83,32 @@ impl Cache {
     }
 }
 
+/// Whether a file ends with the checksum of what comes before. Read piece by piece: a buffer for all of it would take longer to get
+/// than the sum to make.
+fn is_whole(path: &Path) -> io::Result<bool> {
+    let mut file = fs::File::open(path)?;
+    let Some(length) = file.metadata()?.len().checked_sub(CHECKSUM_BYTES) else {
+        return Ok(false);
+    };
+    let mut sum = Xxh3Default::new();
+    let mut piece = [0; 64 * 1024];
+    let mut artifact = (&mut file).take(length);
+    loop {
+        let read = artifact.read(&mut piece)?;
+        let Some(read) = piece.get(..read).filter(|read| !read.is_empty()) else {
+            break;
+        };
+        sum.update(read);
+    }
+    file.seek(SeekFrom::Start(length))?;
+    let mut checksum = Vec::new();
+    file.read_to_end(&mut checksum)?;
+    Ok(checksum == sum.digest128().to_le_bytes())
+}
+
 /// A component from a file of this cache; none where the file is not whole, or of another compiler.
-fn load(engine: &Engine, file: &[u8]) -> Option<Component> {
-    let (checksum, artifact) = file.split_at_checked(CHECKSUM_BYTES)?;
-    if xxh3_128(artifact).to_le_bytes() != checksum {
+fn load(engine: &Engine, path: &Path) -> Option<Component> {
+    if !is_whole(path).ok()? {
         return None;
     }
     #[expect(
@@ -93,8 +116,8 @@ fn load(engine: &Engine, file: &[u8]) -> Option<Component> {
         reason = "only this file writes into the folder, which only its user can write, and the checksum says that the \
                   artifact is as it was written; wasmtime refuses what another compiler made"
     )]
-    // SAFETY: the artifact is what `Component::serialize` gave.
-    let component = unsafe { Component::deserialize(engine, artifact) };
+    // SAFETY: the file is what `Component::serialize` gave, and a checksum behind it, which its format ignores.
+    let component = unsafe { Component::deserialize_file(engine, path) };
     component.ok()
 }
 
@@ -102,8 +125,8 @@ fn load(engine: &Engine, file: &[u8]) -> Option<Component> {
 fn keep(path: &Path, artifact: &[u8]) -> io::Result<()> {
     let folder = path.parent().unwrap_or_else(|| Path::new("."));
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
-    file.write_all(&xxh3_128(artifact).to_le_bytes())?;
     file.write_all(artifact)?;
+    file.write_all(&xxh3_128(artifact).to_le_bytes())?;
     file.persist(path).map_err(|error| error.error)?;
     Ok(())
 }
@@ -124,12 +147,13 @@ mod tests {
         cache.compiled(&engine, EMPTY, &Digest::of(EMPTY)).unwrap();
         let path = cache.path(&engine, &Digest::of(EMPTY));
         let whole = fs::read(&path).unwrap();
-        assert!(load(&engine, &whole).is_some());
+        assert!(load(&engine, &path).is_some());
         let mut changed = whole.clone();
         *changed.last_mut().unwrap() ^= 1;
         for broken in [&whole[..whole.len() / 2], &whole[..10], b"", &changed] {
-            assert!(load(&engine, broken).is_none());
+            fs::remove_file(&path).unwrap();
             fs::write(&path, broken).unwrap();
+            assert!(load(&engine, &path).is_none());
             cache.compiled(&engine, EMPTY, &Digest::of(EMPTY)).unwrap();
             assert_eq!(fs::read(&path).unwrap(), whole);
         }
@@ -146,7 +170,7 @@ mod tests {
         cache.compiled(&one, EMPTY, &Digest::of(EMPTY)).unwrap();
         let digest = Digest::of(EMPTY);
         assert_ne!(cache.path(&one, &digest), cache.path(&other, &digest));
-        assert!(load(&other, &fs::read(cache.path(&one, &digest)).unwrap()).is_none());
+        assert!(load(&other, &cache.path(&one, &digest)).is_none());
     }
 
     #[test]

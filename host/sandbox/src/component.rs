@@ -12,7 +12,7 @@ use wasmtime::{Engine, component};
 
 use crate::cache::Cache;
 use crate::contract::{self, ContractError};
-use crate::docs::Docs;
+use crate::docs::{self, Docs};
 use crate::imports::{self, ForbiddenImport};
 use crate::limits;
 use crate::schema::RecordType;
@@ -58,12 +58,14 @@ pub enum LoadError {
 pub struct ResourceType {
     /// Its token.
     pub token: Token,
-    /// What it is for, where the component carries docs.
+    /// What it is for: see [`Component::documented`].
     pub docs: Option<String>,
     /// Its inputs.
     pub args: RecordType,
     /// Its outputs, `id` among them.
     pub state: RecordType,
+    /// The interface of its plan functions, which defines its inputs and outputs.
+    plan_interface: String,
     pub(crate) plan: PlanFunctions,
     pub(crate) lifecycle: Option<LifecycleFunctions>,
 }
@@ -85,13 +87,14 @@ pub(crate) struct LifecycleFunctions {
     pub(crate) commit: Option<ComponentExportIndex>,
 }
 
-/// A provider component, compiled.
+/// A provider component, compiled. Cheap to run, not so cheap to clone.
+#[derive(Clone)]
 pub struct Component {
     /// The provider's name: the namespace of its `about`.
     pub name: String,
     /// The provider's version: that of its `about`.
     pub version: String,
-    /// What it is for, where the component carries docs.
+    /// What it is for: see [`Component::documented`].
     pub docs: Option<String>,
     /// The version of the contract that it was built for.
     pub contract: String,
@@ -103,6 +106,10 @@ pub struct Component {
     pub config: RecordType,
     /// Its resource types.
     pub types: BTreeMap<Token, ResourceType>,
+    /// The interface that says what it is and defines its configuration.
+    about_interface: String,
+    /// The WIT packages that it carries, encoded.
+    wit: Vec<Vec<u8>>,
     pub(crate) configure: ComponentExportIndex,
     pub(crate) instance: InstancePre<CallState>,
 }
@@ -146,24 +153,44 @@ impl Component {
             component: &compiled,
             ty: &ty,
         };
-        let docs = Docs::of(bytes);
         let about = exports.about()?;
-        let types = exports.resource_types(&docs)?;
-        let mut config = about.config;
-        docs.describe(&about.interface, "config", &mut config);
-        let package = format!("{}:{}@{}", about.id.namespace, about.id.package, about.id.version);
+        let types = exports.resource_types()?;
         Ok(Self {
-            docs: docs.package(&package).map(String::from),
+            docs: None,
+            wit: docs::sections(bytes).into_iter().map(Vec::from).collect(),
+            about_interface: about.interface,
             name: about.id.namespace,
             version: about.id.version,
             contract,
             digest,
             imports,
-            config,
+            config: about.config,
             types,
             configure: about.configure,
             instance: linker.instantiate_pre(&compiled).map_err(invalid)?,
         })
+    }
+
+    /// The same with what it says about itself, where it carries docs: what it, its types and their properties are for, and the
+    /// names of its records. It runs without, and decoding them takes as long as loading it.
+    #[must_use]
+    pub fn documented(&self) -> Self {
+        let docs = Docs::of(&self.wit);
+        let mut documented = self.clone();
+        let package = InterfaceId::parse(&self.about_interface)
+            .map(|id| format!("{}:{}@{}", id.namespace, id.package, id.version));
+        documented.docs = package.and_then(|package| docs.package(&package).map(String::from));
+        docs.describe(&self.about_interface, "config", &mut documented.config);
+        for ty in documented.types.values_mut() {
+            let lifecycle = ty.plan_interface.replacen("-plan@", "@", 1);
+            let text = docs
+                .interface(&lifecycle)
+                .or_else(|| docs.interface(&ty.plan_interface));
+            ty.docs = text.map(String::from);
+            docs.describe(&ty.plan_interface, "args", &mut ty.args);
+            docs.describe(&ty.plan_interface, "state", &mut ty.state);
+        }
+        documented
     }
 
     /// The resource type of a token.
@@ -221,7 +248,7 @@ impl Exports<'_> {
         })
     }
 
-    fn resource_types(&self, docs: &Docs) -> Result<BTreeMap<Token, ResourceType>, ContractError> {
+    fn resource_types(&self) -> Result<BTreeMap<Token, ResourceType>, ContractError> {
         let interfaces: Vec<_> = self.interfaces().collect();
         let mut types = BTreeMap::new();
         for (plan, plan_id, instance) in &interfaces {
@@ -233,7 +260,7 @@ impl Exports<'_> {
                 ..plan_id.clone()
             };
             let lifecycle = interfaces.iter().find(|(_, other, _)| *other == id);
-            let mut records = contract::plan_records(self.engine, plan, instance)?;
+            let records = contract::plan_records(self.engine, plan, instance)?;
             let lifecycle = match lifecycle {
                 Some((interface, _, instance)) => {
                     let has_commit = contract::check_lifecycle(self.engine, interface, instance)?;
@@ -248,16 +275,11 @@ impl Exports<'_> {
                 }
                 None => None,
             };
-            docs.describe(plan, "args", &mut records.args);
-            docs.describe(plan, "state", &mut records.state);
             let token = Token::of_interface(&id);
-            let lifecycle_name = plan.replacen("-plan@", "@", 1);
             let resource = ResourceType {
                 token: token.clone(),
-                docs: docs
-                    .interface(&lifecycle_name)
-                    .or_else(|| docs.interface(plan))
-                    .map(String::from),
+                docs: None,
+                plan_interface: plan.clone(),
                 args: records.args,
                 state: records.state,
                 plan: PlanFunctions {

@@ -25,10 +25,10 @@ pub struct Docs {
 }
 
 impl Docs {
-    /// Reads the docs of a component. Sections that do not decode are as good as absent.
-    pub fn of(component: &[u8]) -> Self {
+    /// Reads the docs of encoded WIT packages. Those that do not decode are as good as absent.
+    pub fn of(packages: &[Vec<u8>]) -> Self {
         let mut docs = Self::default();
-        for section in sections(component) {
+        for section in packages {
             if let Ok(DecodedWasm::WitPackage(resolve, package)) = decode(section) {
                 docs.add(resolve, package);
             }
@@ -155,7 +155,7 @@ impl Docs {
 }
 
 /// The custom sections of this name at the top of a component, not of what is nested in it.
-fn sections(component: &[u8]) -> Vec<&[u8]> {
+pub(crate) fn sections(component: &[u8]) -> Vec<&[u8]> {
     let mut found = Vec::new();
     let mut depth = 0_usize;
     for payload in Parser::new(0).parse_all(component) {

@@ -75,6 +75,7 @@ mod imports;
 mod instances;
 mod output;
 mod queue;
+mod resolver;
 mod retry;
 mod store;
 mod tls;

@@ -10,9 +10,9 @@ use crate::token::{InterfaceId, property_name};
 pub struct RecordType {
     /// Its fields, in the component's order.
     pub properties: Vec<Property>,
-    /// What it is for, where the component carries docs.
+    /// What it is for: see [`Component::documented`](crate::Component::documented).
     pub docs: Option<String>,
-    /// What the component calls it, where it carries docs.
+    /// What the component calls it; as the docs.
     pub name: Option<TypeName>,
 }
 
@@ -36,7 +36,7 @@ pub struct Property {
     pub ty: PropertyType,
     /// Whether it may be absent.
     pub optional: bool,
-    /// What it is for, where the component carries docs.
+    /// What it is for: see [`Component::documented`](crate::Component::documented).
     pub docs: Option<String>,
 }
 

@@ -28,13 +28,13 @@ pub struct Served<'s> {
 impl Served<'_> {
     /// The package schema.
     pub fn schema(&self) -> Value {
+        let component = self.component.documented();
         let mut types = Types {
             own: &self.component.name,
             name: self.name,
             known: BTreeMap::new(),
         };
-        let resources: Map<String, Value> = self
-            .component
+        let resources: Map<String, Value> = component
             .types
             .values()
             .map(|ty| {
@@ -43,12 +43,12 @@ impl Served<'_> {
                 (token, resource)
             })
             .collect();
-        let config = self.config(&mut types);
+        let config = self.config(&component.config, &mut types);
         let (name, version) = (self.name, &self.component.version);
         without_nulls(json!({
             "name": name,
             "version": version,
-            "description": self.component.docs.as_deref().map(one_paragraph),
+            "description": component.docs.as_deref().map(one_paragraph),
             "keywords": ["pulumi", name, "kind/native"],
             "meta": { "moduleFormat": "(.*)" },
             "language": languages(name),
@@ -62,14 +62,14 @@ impl Served<'_> {
         }))
     }
 
-    fn config(&self, types: &mut Types<'_>) -> Map<String, Value> {
-        let mut config = Map::new();
-        for property in &self.component.config.properties {
+    fn config(&self, config: &RecordType, types: &mut Types<'_>) -> Map<String, Value> {
+        let mut variables = Map::new();
+        for property in &config.properties {
             let mut described = types.property(&format!("{}:config:Config", self.component.name), property);
             if let (Some(names), Some(fields)) = (self.environment.get(&property.name), described.as_object_mut()) {
                 fields.insert("defaultInfo".to_string(), json!({ "environment": names }));
             }
-            config.insert(property.name.clone(), described);
+            variables.insert(property.name.clone(), described);
         }
         for key in self.host_keys {
             let docs = match key.variables {
@@ -88,9 +88,9 @@ impl Served<'_> {
             if let (true, Some(fields)) = (key.is_secret, described.as_object_mut()) {
                 fields.insert("secret".to_string(), true.into());
             }
-            config.insert(key.name.to_string(), described);
+            variables.insert(key.name.to_string(), described);
         }
-        config
+        variables
     }
 }
 

@@ -14,7 +14,7 @@ use crate::style::{FAINT, HEADING};
 
 /// Shows what a component is.
 pub fn inspect(file: Option<&ComponentFile>, report: &Report) -> Result<(), Failure> {
-    let component = component::compile(&component::runtime(report)?, file)?;
+    let component = component::compile(&component::runtime(report)?, file)?.documented();
     let size = component::bytes(file)?.len();
     report.answer(&text(&component, size), "component", document(&component, size));
     Ok(())
