@@ -2,8 +2,9 @@
 
 use bindery_sandbox::package::{ComponentFile, Package, PackageError};
 use bindery_sandbox::{Cache, Component, Limits, Runtime};
+use bindery_stack::Diagnostic;
 
-use crate::failure::{Failure, Problem};
+use crate::failure::Failure;
 use crate::report::Report;
 
 /// Starts what runs components, for one tenant.
@@ -20,7 +21,7 @@ pub fn runtime_for(report: &Report, calls_in_flight: usize) -> Result<Runtime, F
         Ok(Some(cache)) => Ok(runtime.with_cache(cache)),
         Ok(None) => Ok(runtime),
         Err(error) => {
-            report.warn(&Problem::new(format!("compiled components are not kept: {error}")));
+            report.warn(&Diagnostic::new(format!("compiled components are not kept: {error}")));
             Ok(runtime)
         }
     }

@@ -4,9 +4,7 @@ use std::ops::Range;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use bindery_resource::nearest;
-use bindery_stack::Position;
-
-use crate::failure::Problem;
+use bindery_stack::{Diagnostic, Position};
 
 /// A stack file as it was read.
 #[derive(Debug, Clone)]
@@ -46,7 +44,7 @@ fn without_credential(line: &str) -> String {
 }
 
 /// Renders a problem, with colours.
-pub fn render(problem: &Problem, source: Option<&Source>, width: usize) -> String {
+pub fn render(problem: &Diagnostic, source: Option<&Source>, width: usize) -> String {
     let title = problem.title();
     let mut group = Level::ERROR
         .primary_title(title.as_str())
@@ -150,9 +148,9 @@ mod tests {
 
     #[test]
     fn a_place_past_the_end_is_no_reason_to_fail() {
-        let problem = Problem {
+        let problem = Diagnostic {
             position: Some(Position { line: 9, column: 9 }),
-            ..Problem::new("wrong")
+            ..Diagnostic::new("wrong")
         };
         let source = Source {
             path: "stack.yaml".to_string(),

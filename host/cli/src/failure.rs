@@ -3,8 +3,7 @@
 use std::fmt::Display;
 use std::io;
 
-use bindery_resource::{PropertyPath, Urn};
-use bindery_stack::{Diagnostic, Position};
+use bindery_stack::Diagnostic;
 
 /// How a command ended that did not do all that it was asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,73 +37,13 @@ impl Ending {
     }
 }
 
-/// One thing that is wrong.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
-    /// What is wrong.
-    pub message: String,
-    /// The one thing to try.
-    pub hint: Option<String>,
-    /// Which resource, by its name.
-    pub resource: Option<String>,
-    /// Which of its properties.
-    pub path: Option<PropertyPath>,
-    /// Where in the stack file.
-    pub position: Option<Position>,
-}
-
-impl Problem {
-    /// Something is wrong.
-    pub fn new(message: impl Display) -> Self {
-        Self {
-            message: message.to_string(),
-            hint: None,
-            resource: None,
-            path: None,
-            position: None,
-        }
-    }
-
-    /// Something is wrong with a resource.
-    pub fn of(urn: &Urn, position: Option<Position>, message: impl Display) -> Self {
-        Self {
-            resource: Some(urn.name().to_string()),
-            position,
-            ..Self::new(message)
-        }
-    }
-
-    /// What is wrong, and with what.
-    pub fn title(&self) -> String {
-        match (&self.resource, &self.path) {
-            (Some(resource), Some(path)) if path.first().is_some() => {
-                format!("resource `{resource}`, property `{path}`: {}", self.message)
-            }
-            (Some(resource), _) => format!("resource `{resource}`: {}", self.message),
-            (None, _) => self.message.clone(),
-        }
-    }
-}
-
-impl From<Diagnostic> for Problem {
-    fn from(diagnostic: Diagnostic) -> Self {
-        Self {
-            message: diagnostic.message,
-            hint: diagnostic.hint,
-            resource: diagnostic.resource,
-            path: diagnostic.path,
-            position: diagnostic.position,
-        }
-    }
-}
-
 /// Why a command did not do what it was asked.
 #[derive(Debug)]
 pub struct Failure {
     /// How it ended.
     pub ending: Ending,
     /// What is wrong and was not said yet.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<Diagnostic>,
 }
 
 impl Failure {
@@ -112,7 +51,7 @@ impl Failure {
     pub fn run(message: impl Display) -> Self {
         Self {
             ending: Ending::Failed,
-            problems: vec![Problem::new(message)],
+            problems: vec![Diagnostic::new(message)],
         }
     }
 
@@ -128,15 +67,20 @@ impl Failure {
     pub fn input(message: impl Display) -> Self {
         Self {
             ending: Ending::Refused,
-            problems: vec![Problem::new(message)],
+            problems: vec![Diagnostic::new(message)],
         }
+    }
+
+    /// What was asked is wrong in this.
+    pub fn of(diagnostic: Diagnostic) -> Self {
+        Self::diagnostics(vec![diagnostic])
     }
 
     /// What is wrong with a stack file.
     pub fn diagnostics(diagnostics: Vec<Diagnostic>) -> Self {
         Self {
             ending: Ending::Refused,
-            problems: diagnostics.into_iter().map(Problem::from).collect(),
+            problems: diagnostics,
         }
     }
 

@@ -1,13 +1,10 @@
 //! The document that `--json` prints: one for every command, described in `docs/cli.md`.
 
-use bindery_resource::{PropertyMap, PropertyPath, Value};
-use bindery_stack::document::to_json;
-use bindery_stack::{Action, Plan, ResourceState, Step};
+use bindery_resource::PropertyMap;
+use bindery_stack::Plan;
+use bindery_stack::json::{Message, Resource, known, unknown_in};
 use serde::Serialize;
-use serde_json::{Map, json};
-
-use crate::excerpt::Source;
-use crate::failure::Problem;
+use serde_json::Map;
 
 /// The version of the document's form. Fields may be added to it; none changes its meaning.
 const FORMAT: u32 = 1;
@@ -37,63 +34,6 @@ pub struct Document {
     pub errors: Vec<Message>,
 }
 
-/// One resource.
-#[derive(Debug, Clone, Default, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Resource {
-    pub name: String,
-    pub urn: String,
-    #[serde(rename = "type")]
-    pub token: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub action: Option<&'static str>,
-    pub status: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub id: Option<String>,
-    #[serde(skip_serializing_if = "Map::is_empty")]
-    pub inputs: Map<String, serde_json::Value>,
-    #[serde(skip_serializing_if = "Map::is_empty")]
-    pub outputs: Map<String, serde_json::Value>,
-    /// The paths of inputs that are not known yet.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub unknown: Vec<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub changes: Vec<Change>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub dependencies: Vec<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub protect: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub seconds: Option<f64>,
-}
-
-/// One property that differs.
-#[derive(Debug, Clone, Serialize)]
-pub struct Change {
-    pub path: String,
-    pub old: serde_json::Value,
-    pub new: serde_json::Value,
-    pub replaces: bool,
-}
-
-/// A warning or an error.
-#[derive(Debug, Clone, Serialize)]
-pub struct Message {
-    pub message: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub hint: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub resource: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub path: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub file: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub line: Option<usize>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub column: Option<usize>,
-}
-
 impl Document {
     /// The document of a command that begins.
     pub fn new(command: &'static str) -> Self {
@@ -114,149 +54,5 @@ impl Document {
     pub fn outputs(&mut self, outputs: &PropertyMap) {
         self.outputs = Some(known(outputs));
         self.unknown_outputs = unknown_in(outputs);
-    }
-}
-
-impl Resource {
-    /// A resource of a plan.
-    fn planned(step: &Step) -> Self {
-        let diff = match &step.action {
-            Action::Update(diff) | Action::Replace(diff) => Some(diff),
-            _ => None,
-        };
-        let old = step.old.as_ref().map(|old| &old.outputs);
-        let changes = diff.into_iter().flat_map(|diff| &diff.changes);
-        Self {
-            name: step.urn.name().to_string(),
-            urn: step.urn.to_string(),
-            token: step.urn.token().to_string(),
-            action: Some(action(&step.action)),
-            status: "planned",
-            id: step.id.clone(),
-            inputs: known(&step.inputs),
-            unknown: unknown_in(&step.inputs),
-            changes: changes
-                .map(|change| Change::of(change, old, Some(&step.inputs)))
-                .collect(),
-            dependencies: step.dependencies.iter().map(ToString::to_string).collect(),
-            ..Self::default()
-        }
-    }
-
-    /// Notes what the resource has become.
-    pub fn became(&mut self, state: &ResourceState) {
-        self.id = Some(state.id.clone());
-        self.inputs = to_json(&state.inputs);
-        self.outputs = to_json(&state.outputs);
-        self.unknown.clear();
-    }
-
-    /// A resource as it is known to be.
-    pub fn known(state: &ResourceState, status: &'static str) -> Self {
-        Self {
-            name: state.urn.name().to_string(),
-            urn: state.urn.to_string(),
-            token: state.urn.token().to_string(),
-            status,
-            id: Some(state.id.clone()),
-            inputs: to_json(&state.inputs),
-            outputs: to_json(&state.outputs),
-            dependencies: state.dependencies.iter().map(ToString::to_string).collect(),
-            protect: Some(state.protect),
-            ..Self::default()
-        }
-    }
-}
-
-impl Change {
-    /// How a property differs.
-    pub fn of(change: &bindery_resource::Change, old: Option<&PropertyMap>, new: Option<&PropertyMap>) -> Self {
-        let value = |properties: Option<&PropertyMap>| {
-            properties
-                .and_then(|properties| change.path.get(properties))
-                .map_or(serde_json::Value::Null, json_of)
-        };
-        Self {
-            path: change.path.to_string(),
-            old: value(old),
-            new: value(new),
-            replaces: change.replaces,
-        }
-    }
-}
-
-impl Message {
-    /// A problem, with its place in the stack file.
-    pub fn of(problem: &Problem, source: Option<&Source>) -> Self {
-        Self {
-            message: problem.message.clone(),
-            hint: problem.hint.clone(),
-            resource: problem.resource.clone(),
-            path: problem
-                .path
-                .as_ref()
-                .filter(|path| path.first().is_some())
-                .map(ToString::to_string),
-            file: problem.position.and(source).map(|source| source.path.clone()),
-            line: problem.position.map(|position| position.line),
-            column: problem.position.map(|position| position.column),
-        }
-    }
-}
-
-/// What is done with a resource, in one word.
-pub const fn action(action: &Action) -> &'static str {
-    match action {
-        Action::Create => "create",
-        Action::Import(_) => "import",
-        Action::Update(_) => "update",
-        Action::Replace(_) => "replace",
-        Action::Same => "same",
-        Action::Delete => "delete",
-        Action::Forget => "forget",
-    }
-}
-
-/// A value with null for what is not known.
-fn json_of(value: &Value) -> serde_json::Value {
-    match value {
-        Value::Unknown => serde_json::Value::Null,
-        Value::List(items) => items.iter().map(json_of).collect(),
-        Value::Object(fields) => fields
-            .iter()
-            .map(|(name, value)| (name.clone(), json_of(value)))
-            .collect(),
-        value => value.to_json().unwrap_or_else(|| json!(null)),
-    }
-}
-
-fn known(properties: &PropertyMap) -> Map<String, serde_json::Value> {
-    properties
-        .iter()
-        .map(|(name, value)| (name.clone(), json_of(value)))
-        .collect()
-}
-
-/// The paths of what is not known yet.
-fn unknown_in(properties: &PropertyMap) -> Vec<String> {
-    let mut found = Vec::new();
-    for (name, value) in properties {
-        unknown_paths(&PropertyPath::property(name), value, &mut found);
-    }
-    found
-}
-
-fn unknown_paths(path: &PropertyPath, value: &Value, found: &mut Vec<String>) {
-    match value {
-        Value::Unknown => found.push(path.to_string()),
-        Value::List(items) => {
-            for (index, item) in items.iter().enumerate() {
-                unknown_paths(&path.index(index), item, found);
-            }
-        }
-        Value::Object(fields) => fields
-            .iter()
-            .for_each(|(name, field)| unknown_paths(&path.key(name), field, found)),
-        _ => {}
     }
 }

@@ -8,16 +8,17 @@ use std::time::{Duration, Instant};
 
 use bindery_resource::{PropertyMap, Urn};
 use bindery_sandbox::Event;
-use bindery_stack::{Plan, ResourceState, Step};
+use bindery_stack::{Diagnostic, Plan, ResourceState, Step};
 use serde_json::Value as Json;
 
 use crate::args::{Color, Output};
 use crate::display::Display;
 use crate::excerpt::{self, Source};
-use crate::failure::{Ending, Failure, Problem};
-use crate::json::{Document, Message, Resource, action};
+use crate::failure::{Ending, Failure};
+use crate::json::Document;
 use crate::show::{self, Detail};
 use crate::style::{FAINT, HEADING, HINT, WARNING};
+use bindery_stack::json::{Message, Resource, action};
 
 /// How wide text is where no terminal says it.
 const WIDTH: u16 = 120;
@@ -244,7 +245,7 @@ impl Report {
     }
 
     /// A resource's operation failed.
-    pub fn failed(&self, step: &Step, problems: Vec<Problem>) {
+    pub fn failed(&self, step: &Step, problems: Vec<Diagnostic>) {
         self.end(step, "failed");
         for problem in problems {
             self.problem(&problem);
@@ -284,11 +285,11 @@ impl Report {
     }
 
     /// Something that a person should know.
-    pub fn warn(&self, problem: &Problem) {
+    pub fn warn(&self, problem: &Diagnostic) {
         match self.0.listener {
             Listener::Program => {
                 let mut told = self.told();
-                let message = Message::of(problem, told.source.as_ref());
+                let message = Message::of(problem, told.source.as_ref().map(|source| source.path.as_str()));
                 told.document.warnings.push(message);
             }
             Listener::Person | Listener::QuietPerson => self.0.display.around(|| {
@@ -301,10 +302,10 @@ impl Report {
     }
 
     /// Something is wrong.
-    pub fn problem(&self, problem: &Problem) {
+    pub fn problem(&self, problem: &Diagnostic) {
         let mut told = self.told();
         if self.0.listener == Listener::Program {
-            let message = Message::of(problem, told.source.as_ref());
+            let message = Message::of(problem, told.source.as_ref().map(|source| source.path.as_str()));
             told.document.errors.push(message);
         } else {
             let text = excerpt::render(problem, told.source.as_ref(), self.0.width);
@@ -341,7 +342,7 @@ impl Report {
                     Listener::QuietPerson | Listener::Program => {}
                 }
             }
-            Event::Warning(line) => self.warn(&Problem::of(urn, None, line)),
+            Event::Warning(line) => self.warn(&Diagnostic::of_urn(urn, None, line)),
             Event::Debug(_) => {}
         }
     }
@@ -405,7 +406,10 @@ impl Report {
         };
         problems.iter().take(shown).for_each(|problem| self.problem(problem));
         if problems.len() > shown {
-            self.problem(&Problem::new(format!("and {} more like these", problems.len() - shown)));
+            self.problem(&Diagnostic::new(format!(
+                "and {} more like these",
+                problems.len() - shown
+            )));
         }
         self.end_document(outcome);
         match self.told().unwritten.take() {

@@ -1,5 +1,6 @@
 //! The provider under this run's configuration: the component, its origins and credential, and the services that it calls.
 
+use bindery_stack::configuration::{given_value, refused};
 use std::env;
 use std::path::Path;
 use std::sync::Arc;
@@ -7,18 +8,18 @@ use std::time::Duration;
 
 use bindery_credentials::{GoogleCredential, Settings, TrustedEndpoints, settings};
 use bindery_emulator::{Emulator, Options};
-use bindery_resource::{CheckFailure, PropertyMap, Value};
+use bindery_resource::{PropertyMap, Value};
 use bindery_sandbox::credential::Credential;
 use bindery_sandbox::egress::AllowedOrigin;
 use bindery_sandbox::error::ConfigureError;
 use bindery_sandbox::origin::Origin;
 use bindery_sandbox::package::Package;
-use bindery_sandbox::schema::{PropertyType, RecordType};
+use bindery_sandbox::schema::RecordType;
 use bindery_sandbox::{Context, Event, Limits, Run, Runtime, Tenant, TenantOptions};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::failure::{Ending, Failure, Problem};
+use crate::failure::Failure;
 
 /// A configured provider, for one run.
 #[derive(Debug)]
@@ -70,7 +71,10 @@ impl Session {
         }
         config.extend(configuration.file);
         for (key, value) in &configuration.given {
-            config.insert(key.clone(), typed(&component.config, key, value)?);
+            config.insert(
+                key.clone(),
+                given_value(&component.config, key, value).map_err(Failure::of)?,
+            );
         }
         // Who makes the requests is no part of the state, and no component's business.
         let mut host = config.clone();
@@ -81,7 +85,7 @@ impl Session {
         let settings = if configuration.emulate {
             Settings::default()
         } else {
-            Settings::read(&host, &variable).map_err(bad_keys)?
+            Settings::read(&host, &variable).map_err(|failures| Failure::diagnostics(refused(failures)))?
         };
         let user_agent = settings.user_agent.clone();
         let google: Arc<dyn Credential> = Arc::new(GoogleCredential::new(settings));
@@ -208,38 +212,9 @@ fn endpoint_keys(config: &RecordType) -> impl Iterator<Item = String> {
 }
 
 /// A command line's text as a value of a key's type. The caller has found that there is such a key.
-fn typed(config: &RecordType, key: &str, text: &str) -> Result<Value, Failure> {
-    match config.property(key).map(|property| &property.ty) {
-        None | Some(PropertyType::String | PropertyType::Enum(_) | PropertyType::Integer64 { .. }) => {
-            Ok(Value::String(text.to_string()))
-        }
-        Some(ty) => serde_json::from_str::<serde_json::Value>(text)
-            .map(Value::from)
-            .map_err(|_| Failure::input(format!("--config {key}: expected {}, as JSON", ty.describe()))),
-    }
-}
-
 fn bad_config(error: ConfigureError) -> Failure {
     match error {
-        ConfigureError::Failures(failures) => bad_keys(failures),
+        ConfigureError::Failures(failures) => Failure::diagnostics(refused(failures)),
         ConfigureError::Call(error) => Failure::run(error),
-    }
-}
-
-fn bad_keys(failures: Vec<CheckFailure>) -> Failure {
-    let problem = |failure: CheckFailure| match failure.path.first() {
-        Some(_) => Problem {
-            path: Some(failure.path.clone()),
-            ..Problem::new(format!("configuration key `{}`: {}", failure.path, failure.reason))
-        },
-        None => Problem::new(failure.reason),
-    };
-    let mut problems: Vec<Problem> = failures.into_iter().map(problem).collect();
-    if let Some(last) = problems.last_mut().filter(|last| last.path.is_some()) {
-        last.hint = Some("set it with `--config KEY=VALUE`, or under `config` in the stack file".to_string());
-    }
-    Failure {
-        ending: Ending::Refused,
-        problems,
     }
 }

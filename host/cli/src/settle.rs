@@ -3,10 +3,10 @@
 use std::collections::HashSet;
 
 use bindery_resource::Urn;
-use bindery_stack::{OperationType, Outcome, PendingOperation, Provider, ResourceState};
+use bindery_stack::{Diagnostic, OperationType, Outcome, PendingOperation, Provider, ResourceState};
 use futures_util::stream::{self, StreamExt};
 
-use crate::failure::{Ending, Failure, Problem, unwritten};
+use crate::failure::{Ending, Failure, unwritten};
 use crate::report::Report;
 use crate::session::Session;
 use crate::store::Store;
@@ -41,7 +41,7 @@ pub async fn settle(
     for (pending, found) in pending.into_iter().zip(found) {
         let urn = &pending.resource.urn;
         let told = |what: &str| report.line(format!("   {}: settled after an interrupted run: {what}", urn.name()));
-        let warn = |what: &str| report.warn(&Problem::of(urn, None, what));
+        let warn = |what: &str| report.warn(&Diagnostic::of_urn(urn, None, what));
         let outcome = match found {
             Ok(Found::There(found)) => {
                 told("there");
@@ -74,7 +74,7 @@ pub async fn settle(
                 let message = format!(
                     "an earlier run was stopped while it worked on this, and what became of it cannot be found out: {error}"
                 );
-                report.problem(&Problem::of(urn, None, message));
+                report.problem(&Diagnostic::of_urn(urn, None, message));
                 unsettled.insert(urn.clone());
                 continue;
             }

@@ -6,19 +6,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bindery_credentials::KEYS;
-use bindery_resource::PropertyMap;
 use bindery_sandbox::Component;
 use bindery_sandbox::package::Package;
-use bindery_stack::{Diagnostic, Owner, StackFile};
+use bindery_stack::configuration::{Needs, ProviderKeys, Values, in_file};
+use bindery_stack::{Owner, StackFile};
 
 use crate::args::{self, Place};
 use crate::excerpt::Source;
 use crate::failure::Failure;
 use crate::report::Report;
 use crate::store::Paths;
-
-/// The stack that is meant where nothing names one.
-const STACK: &str = "dev";
 
 /// How many operations run at the same time where nothing says it: as many as are committed together. Of their requests
 /// fewer are under way at once: that is the provider's limit.
@@ -67,52 +64,9 @@ impl Stack {
     }
 }
 
-/// Gives what is wrong with the provider's configuration its place, where the stack file sets it.
-pub fn in_place(file: Option<&StackFile>, given: &[(String, String)], mut failure: Failure) -> Failure {
-    for problem in &mut failure.problems {
-        let key = problem
-            .path
-            .as_ref()
-            .and_then(|path| path.first())
-            .filter(|_| problem.resource.is_none());
-        if given
-            .iter()
-            .any(|(given, _)| Some(given.rsplit(':').next().unwrap_or(given)) == key)
-        {
-            continue;
-        }
-        let mut settings = file.map(|file| file.config.settings.iter()).into_iter().flatten();
-        problem.position = problem.position.or_else(|| {
-            let setting = settings.find(|setting| Some(setting.key.as_str()) == key)?;
-            Some(setting.position)
-        });
-    }
-    failure
-}
-
 /// How long one operation may take.
 pub fn timeout(flag: Option<Duration>, file: Option<&StackFile>) -> Duration {
     flag.or_else(|| file?.settings.timeout).unwrap_or(TIMEOUT)
-}
-
-/// What the stack file and the command line say of configuration.
-#[derive(Debug)]
-pub struct Values {
-    /// The values of the file's own keys.
-    pub keys: PropertyMap,
-    /// What the file sets for the provider.
-    pub settings: PropertyMap,
-    /// What the command line sets for the provider.
-    pub given: Vec<(String, String)>,
-}
-
-/// Whether the values of a stack file's own keys count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Needs {
-    /// What is declared is looked at.
-    Values,
-    /// Only the provider's configuration is.
-    Settings,
 }
 
 /// Sorts out which key is whose.
@@ -122,42 +76,14 @@ pub fn configuration(
     given: &[(String, String)],
     needs: Needs,
 ) -> Result<Values, Failure> {
-    let component = &package.component;
-    let known = known_keys(package);
-    let no_file = StackFile::default();
-    let file = file.unwrap_or(&no_file);
-    let mut own = Vec::new();
-    let mut providers = Vec::new();
-    let mut wrong = Vec::new();
-    for (key, value) in given {
-        match key.split_once(':') {
-            Some((namespace, key)) if namespace == component.name => providers.push((key.to_string(), value.clone())),
-            Some((namespace, key)) if namespace == file.name && file.config.keys.contains_key(key) => {
-                own.push((key.to_string(), value.clone()));
-            }
-            None if file.config.keys.contains_key(key) => own.push((key.clone(), value.clone())),
-            None if known.contains(&key.as_str()) => providers.push((key.clone(), value.clone())),
-            _ => wrong.push(unknown_key(key, file, &known)),
-        }
-    }
-    let mut failure = Failure::diagnostics(wrong);
-    let settings = file.config.of_provider(&component.name, &file.name);
-    let values = match needs {
-        Needs::Values => file.config.values(&own),
-        Needs::Settings => Ok(PropertyMap::new()),
+    let provider = ProviderKeys {
+        name: &package.component.name,
+        known: known_keys(package),
     };
-    match (values, settings) {
-        (Ok(keys), Ok(settings)) if failure.problems.is_empty() => Ok(Values {
-            keys,
-            settings,
-            given: providers,
-        }),
-        (values, settings) => {
-            let found = values.err().into_iter().chain(settings.err()).flatten();
-            failure.problems.extend(found.map(Into::into));
-            Err(failure)
-        }
-    }
+    let no_file = StackFile::default();
+    provider
+        .sort(file.unwrap_or(&no_file), given, needs)
+        .map_err(Failure::diagnostics)
 }
 
 /// The configuration keys of a provider, and of the host for it.
@@ -169,21 +95,12 @@ fn known_keys(package: &Package) -> Vec<&str> {
         .collect()
 }
 
-fn unknown_key(key: &str, file: &StackFile, known: &[&str]) -> Diagnostic {
-    let diagnostic = Diagnostic {
-        resource: None,
-        ..Diagnostic::of(
-            "",
-            format!("--config: neither the stack file nor the provider has a key `{key}`"),
-        )
-    };
-    let name = key.rsplit(':').next().unwrap_or(key);
-    let declared = file.config.keys.keys().map(String::as_str);
-    let known: Vec<&str> = declared.chain(known.iter().copied()).collect();
-    match bindery_resource::nearest(name, known.iter().copied()) {
-        Some(near) => diagnostic.with_hint(format!("did you mean `{near}`?")),
-        None => diagnostic.with_hint(format!("there are `{}`", known.join("`, `"))),
+/// Gives what is wrong with the provider's configuration its place, where the stack file sets it.
+pub fn in_place(file: Option<&StackFile>, given: &[(String, String)], mut failure: Failure) -> Failure {
+    if let Some(file) = file {
+        in_file(file, given, &mut failure.problems);
     }
+    failure
 }
 
 /// Reads a stack file, and tells the report of it.
@@ -208,8 +125,7 @@ pub fn read(path: &Path, report: &Report) -> Result<StackFile, Failure> {
 
 /// The stack that is meant.
 fn name(file: &StackFile, of: &args::Stack) -> String {
-    let named = of.stack.clone().or_else(|| file.settings.stack.clone());
-    named.unwrap_or_else(|| STACK.to_string())
+    of.stack.clone().unwrap_or_else(|| file.stack().to_string())
 }
 
 /// Where the files of a stack are.

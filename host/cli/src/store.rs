@@ -9,12 +9,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bindery_sandbox::Digest;
 use bindery_stack::journal::{Replayed, journal_foot, journal_head, journal_line};
-use bindery_stack::{Change, Deployment, Outcome, Owner, PendingOperation};
+use bindery_stack::{Change, Deployment, Diagnostic, Outcome, Owner, PendingOperation};
 use fail::fail_point;
 use tokio::task::block_in_place;
 
 use crate::backup::{self, replace_file};
-use crate::failure::{Failure, Problem};
+use crate::failure::Failure;
 use crate::lock::{self, Lock};
 use crate::report::Report;
 
@@ -174,7 +174,7 @@ impl Store {
                         "what an interrupted run did after another state is not part of this one; it is put aside as {}",
                         aside.display()
                     );
-                    report.warn(&Problem::new(message));
+                    report.warn(&Diagnostic::new(message));
                 }
                 Some(Replayed::Included) => fs::remove_file(paths.journal())?,
                 Some(_) => {

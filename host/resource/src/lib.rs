@@ -3,12 +3,16 @@
 //! - [`value`]: property values, some of them not known yet; [`path`]: where in them.
 //! - [`urn`]: which resource of which stack.
 //! - [`plan`]: what a check and a diff give.
+//! - [`schema`], [`token`]: resource types, their names and properties; [`convert`]: properties to a component's values.
 //! - [`claims`]: one owner for each grant. [`nearest`]: what a misspelt name probably means.
 
 pub mod claims;
+pub mod convert;
 pub mod nearest;
 pub mod path;
 pub mod plan;
+pub mod schema;
+pub mod token;
 pub mod urn;
 pub mod value;
 

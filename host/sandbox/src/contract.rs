@@ -4,7 +4,7 @@ use thiserror::Error;
 use wasmtime::Engine;
 use wasmtime::component::types::{self, ComponentItem, Type};
 
-use crate::schema::{RecordType, UnsupportedType};
+use crate::schema::{RecordType, UnsupportedType, record_type};
 use crate::token::InterfaceId;
 
 /// The major version that this host speaks.
@@ -190,7 +190,7 @@ fn record(
     name: &str,
 ) -> Result<RecordType, ContractError> {
     match function.params().nth(index).map(|(_, ty)| ty) {
-        Some(Type::Record(record)) => RecordType::of(&record, name).map_err(|source| ContractError::Type {
+        Some(Type::Record(record)) => record_type(&record, name).map_err(|source| ContractError::Type {
             interface: interface.to_string(),
             source,
         }),

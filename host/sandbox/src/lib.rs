@@ -64,7 +64,6 @@ pub mod package;
 pub mod runtime;
 pub mod schema;
 pub mod tenant;
-pub mod token;
 
 mod answer;
 mod call;
@@ -83,6 +82,7 @@ mod turns;
 mod usage;
 
 pub use bindery_resource as resource;
+pub use bindery_resource::token;
 pub use cache::Cache;
 pub use component::{Component, Digest};
 pub use error::{CallError, ErrorCode, OperationError};

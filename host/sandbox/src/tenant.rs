@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use bindery_resource::{Checked, Claims, Diff, Footprint, PropertyMap, PropertyPath, Urn, Value};
+use bindery_resource::{Checked, Claims, Diff, Footprint, PropertyMap, PropertyPath, Urn};
 use wasmtime::component::Val;
 
 use crate::answer::{self, Malformed, Record};
@@ -23,6 +23,7 @@ use crate::operation::{Key, lower_state};
 use crate::origin::Origin;
 use crate::queue::Queues;
 use crate::runtime::Runtime;
+use crate::schema::outputs_beforehand;
 use crate::turns::Turns;
 use crate::usage::{Counters, Usage};
 
@@ -306,15 +307,7 @@ impl Tenant {
     /// When there is no such resource type.
     pub fn preview(&self, token: &str, inputs: &PropertyMap) -> Result<PropertyMap, CallError> {
         let ty = self.resource_type(token)?;
-        let mut outputs = inputs.clone();
-        for property in ty.state.properties.iter().filter(|property| property.name != "id") {
-            let is_input = ty.args.property(&property.name).is_some();
-            // An input that is absent and yet always an output has a default that is not known yet.
-            if !outputs.contains_key(&property.name) && (!is_input || !property.optional) {
-                outputs.insert(property.name.clone(), Value::Unknown);
-            }
-        }
-        Ok(outputs)
+        Ok(outputs_beforehand(&ty.args, &ty.state, inputs))
     }
 
     pub(crate) fn resource_type(&self, token: &str) -> Result<&ResourceType, CallError> {

@@ -1,8 +1,8 @@
-//! What is wrong with a stack file, and where.
+//! What is wrong, and where in the stack file.
 
 use std::fmt;
 
-use bindery_resource::PropertyPath;
+use bindery_resource::{PropertyPath, Urn};
 
 /// A place in a text; both counted from 1, columns in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -35,25 +35,39 @@ pub struct Diagnostic {
 }
 
 impl Diagnostic {
+    /// Something wrong.
+    pub fn new(message: impl fmt::Display) -> Self {
+        Self {
+            position: None,
+            resource: None,
+            path: None,
+            message: message.to_string(),
+            hint: None,
+        }
+    }
+
+    /// Something wrong with a resource, and where it is declared.
+    pub fn of_urn(urn: &Urn, position: Option<Position>, message: impl fmt::Display) -> Self {
+        Self {
+            resource: Some(urn.name().to_string()),
+            position,
+            ..Self::new(message)
+        }
+    }
+
     /// Something wrong at a place.
     pub fn at(position: Position, message: impl Into<String>) -> Self {
         Self {
             position: Some(position),
-            resource: None,
-            path: None,
-            message: message.into(),
-            hint: None,
+            ..Self::new(message.into())
         }
     }
 
     /// Something wrong with a resource, which is not in the file.
     pub fn of(resource: &str, message: impl Into<String>) -> Self {
         Self {
-            position: None,
             resource: Some(resource.to_string()),
-            path: None,
-            message: message.into(),
-            hint: None,
+            ..Self::new(message.into())
         }
     }
 
@@ -70,6 +84,17 @@ impl Diagnostic {
         self.resource = Some(name.to_string());
         self
     }
+
+    /// What is wrong, and with what.
+    pub fn title(&self) -> String {
+        match (&self.resource, &self.path) {
+            (Some(resource), Some(path)) if path.first().is_some() => {
+                format!("resource `{resource}`, property `{path}`: {}", self.message)
+            }
+            (Some(resource), _) => format!("resource `{resource}`: {}", self.message),
+            (None, _) => self.message.clone(),
+        }
+    }
 }
 
 impl fmt::Display for Diagnostic {
@@ -78,13 +103,6 @@ impl fmt::Display for Diagnostic {
         if let Some(position) = self.position {
             write!(f, "{position}: ")?;
         }
-        match (&self.resource, &self.path) {
-            (Some(resource), Some(path)) if path.first().is_some() => {
-                write!(f, "resource `{resource}`, property `{path}`: ")?;
-            }
-            (Some(resource), _) => write!(f, "resource `{resource}`: ")?,
-            (None, _) => {}
-        }
-        f.write_str(&self.message)
+        f.write_str(&self.title())
     }
 }

@@ -90,6 +90,11 @@ impl StackFile {
         }
     }
 
+    /// The stack that is meant where nothing else names one.
+    pub fn stack(&self) -> &str {
+        self.settings.stack.as_deref().unwrap_or("dev")
+    }
+
     /// The resources, each after those that it depends on.
     pub fn in_order(&self) -> impl Iterator<Item = &ResourceDeclaration> {
         let resource = |index: &usize| self.resources.get_index(*index).map(|(_, resource)| resource);

@@ -2,12 +2,13 @@
 //! command line fills with a sandboxed component, and a page with the planner in the browser.
 //!
 //! - [`yaml`]: YAML with positions. [`diagnostic`]: what is wrong, and where.
-//! - [`file`]: what a stack file declares: [`config`], [`settings`], [`declaration`]s of resources, and the `order` of them.
+//! - [`file`]: what a stack file declares: [`config`] with its [`configuration`], [`settings`], [`declaration`]s of resources, and the `order` of them.
 //! - [`expression`], [`evaluate`]: values with references in them, and what they come to.
-//! - [`state`]: what is known to exist, and how that changes. [`document`], [`journal`]: the same as text.
+//! - [`state`]: what is known to exist, and how that changes. [`document`], [`journal`]: the same as text; [`json`]: for programs that read what was planned or done.
 //! - [`plan`]: what to do about the difference, [`step`] by step, within the [`target`]s of a run. [`provider`]: what it asks.
 
 pub mod config;
+pub mod configuration;
 pub mod declaration;
 pub mod diagnostic;
 pub mod document;
@@ -15,6 +16,7 @@ pub mod evaluate;
 pub mod expression;
 pub mod file;
 pub mod journal;
+pub mod json;
 pub mod plan;
 pub mod provider;
 pub mod settings;

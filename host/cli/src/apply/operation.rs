@@ -11,11 +11,10 @@ use bindery_stack::{
 };
 
 use super::Apply;
-use crate::failure::Problem;
 use crate::session::Session;
 
 /// How an operation ended: what was done, if a person wants to hear of it; or what is wrong.
-pub(super) type Ended = Result<Option<&'static str>, Vec<Problem>>;
+pub(super) type Ended = Result<Option<&'static str>, Vec<Diagnostic>>;
 
 /// What became of a removal.
 enum Removed {
@@ -69,8 +68,8 @@ impl Apply {
     }
 
     /// The step as it is now that what it refers to exists.
-    async fn resolved(&self, step: &Step) -> Result<Step, Vec<Problem>> {
-        let wrong = |diagnostics: Vec<Diagnostic>| diagnostics.into_iter().map(Problem::from).collect::<Vec<_>>();
+    async fn resolved(&self, step: &Step) -> Result<Step, Vec<Diagnostic>> {
+        let wrong = |diagnostics: Vec<Diagnostic>| diagnostics.into_iter().map(Diagnostic::from).collect::<Vec<_>>();
         let declaration = self.file.resources.get(step.urn.name());
         let declaration = declaration.ok_or_else(|| vec![problem(step, "it is not declared")])?;
         let inputs = inputs(declaration, &self.file, &mut self.progress().scope).map_err(wrong)?;
@@ -137,7 +136,7 @@ impl Apply {
                 step,
                 format!("nothing exists under `{id}`, so there is nothing to adopt"),
             );
-            return Err(vec![Problem {
+            return Err(vec![Diagnostic {
                 hint: Some(hint),
                 ..wrong
             }]);
@@ -173,7 +172,7 @@ impl Apply {
             });
             let differs: Vec<String> = differs.collect();
             let wrong = problem(step, format!("what exists is not as declared: {}", differs.join("; ")));
-            return Err(vec![Problem {
+            return Err(vec![Diagnostic {
                 hint: Some("declare it as it is, run `up`, and change it after that".to_string()),
                 ..wrong
             }]);
@@ -230,14 +229,14 @@ impl Apply {
 
     /// Removes the old self of a resource that is deleted before it is replaced. What another is to have instead is left
     /// for later, when it is known whether that has it.
-    async fn delete_first(&self, step: &Step) -> Result<(), Vec<Problem>> {
+    async fn delete_first(&self, step: &Step) -> Result<(), Vec<Diagnostic>> {
         let old = old(step)?;
         self.remove(step, &old, DeleteReason::BeforeReplacement)
             .await
             .map(|_| ())
     }
 
-    async fn remove(&self, step: &Step, old: &ResourceState, reason: DeleteReason) -> Result<Removed, Vec<Problem>> {
+    async fn remove(&self, step: &Step, old: &ResourceState, reason: DeleteReason) -> Result<Removed, Vec<Diagnostic>> {
         let begun = self.begin(step, OperationType::Deleting, old).await?;
         let context = self.session.context(self.report.listener(&step.urn));
         let (session, token) = (&self.session, step.urn.token());
@@ -295,7 +294,7 @@ impl Apply {
         step: &Step,
         kind: OperationType,
         resource: &ResourceState,
-    ) -> Result<PendingOperation, Vec<Problem>> {
+    ) -> Result<PendingOperation, Vec<Diagnostic>> {
         let begun = PendingOperation {
             kind,
             resource: resource.clone(),
@@ -308,7 +307,7 @@ impl Apply {
     }
 
     /// Notes an operation's outcome.
-    async fn end(&self, step: &Step, begun: &PendingOperation, outcome: Outcome) -> Result<(), Vec<Problem>> {
+    async fn end(&self, step: &Step, begun: &PendingOperation, outcome: Outcome) -> Result<(), Vec<Diagnostic>> {
         self.store
             .end(begun, outcome)
             .await
@@ -316,7 +315,7 @@ impl Apply {
     }
 
     /// Notes that an operation failed. One whose effect is not known stays pending: the next run finds out.
-    async fn failed(&self, step: &Step, begun: &PendingOperation, error: OperationError) -> Vec<Problem> {
+    async fn failed(&self, step: &Step, begun: &PendingOperation, error: OperationError) -> Vec<Diagnostic> {
         if error.code == ErrorCode::Cancelled && !error.may_have_effect {
             // Nothing was done, and nothing is wrong with it: it is skipped.
             return match self.store.end(begun, Outcome::Nothing).await {
@@ -336,16 +335,16 @@ impl Apply {
     }
 }
 
-fn old(step: &Step) -> Result<ResourceState, Vec<Problem>> {
+fn old(step: &Step) -> Result<ResourceState, Vec<Diagnostic>> {
     step.old
         .clone()
         .ok_or_else(|| vec![problem(step, "nothing is known to exist")])
 }
 
-fn problem(step: &Step, message: impl std::fmt::Display) -> Problem {
-    Problem::of(&step.urn, step.position, message)
+fn problem(step: &Step, message: impl std::fmt::Display) -> Diagnostic {
+    Diagnostic::of_urn(&step.urn, step.position, message)
 }
 
-fn unwritten(step: &Step, error: &std::io::Error) -> Vec<Problem> {
+fn unwritten(step: &Step, error: &std::io::Error) -> Vec<Diagnostic> {
     vec![problem(step, format!("the state cannot be written: {error}"))]
 }

@@ -11,7 +11,8 @@ use crate::component;
 use crate::failure::Failure;
 use crate::report::Report;
 use crate::session::{Configuration, Session};
-use crate::stack::{self, Needs};
+use crate::stack;
+use bindery_stack::configuration::Needs;
 
 /// Prints the YAML of a resource that exists.
 pub async fn import(options: &Import, report: &Report) -> Result<(), Failure> {

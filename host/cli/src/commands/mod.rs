@@ -29,8 +29,9 @@ use crate::report::Report;
 use crate::session::{Configuration, Session};
 use crate::settle::settle;
 use crate::show::Detail;
-use crate::stack::{self, Needs, Stack};
+use crate::stack::{self, Stack};
 use crate::store::Store;
+use bindery_stack::configuration::Needs;
 
 /// Does what a command line asks for.
 pub async fn run(command: Command, report: &Report) -> Result<(), Failure> {

@@ -3,18 +3,18 @@
 use std::sync::Arc;
 
 use bindery_resource::Diff;
-use bindery_stack::{Change, Provider, ResourceState};
+use bindery_stack::{Change, Diagnostic, Provider, ResourceState};
 use futures_util::stream::{self, StreamExt};
 
 use super::{Kept, Opened, settled};
 use crate::args::Run;
-use crate::failure::{Ending, Failure, Problem, unwritten};
-use crate::json;
+use crate::failure::{Ending, Failure, unwritten};
 use crate::prompt::agreed;
 use crate::report::Report;
 use crate::session::Session;
 use crate::show;
 use crate::style::{CHANGE, REMOVED};
+use bindery_stack::json;
 
 /// What a read found; none where the resource is gone.
 type Found = Result<Option<ResourceState>, String>;
@@ -66,7 +66,7 @@ pub async fn refresh(run: &Run, report: &Report) -> Result<(), Failure> {
                 changes.push(Change::Forget(resource));
             }
             Err(message) => {
-                report.problem(&Problem::of(&resource.urn, None, message));
+                report.problem(&Diagnostic::of_urn(&resource.urn, None, message));
                 report.resource(json::Resource::known(&resource, "failed"));
                 is_done = false;
             }
@@ -126,7 +126,7 @@ async fn drift(session: &Session, report: &Report, old: &ResourceState, found: &
         return Diff::default();
     }
     session.diff(found, &old.inputs).await.unwrap_or_else(|message| {
-        report.warn(&Problem::of(&old.urn, None, message));
+        report.warn(&Diagnostic::of_urn(&old.urn, None, message));
         Diff::default()
     })
 }

@@ -5,13 +5,13 @@ use std::io;
 use std::path::Path;
 
 use bindery_pulumi::serve::{Fault, Serving, TenantsFile};
-use bindery_stack::Position;
+use bindery_stack::{Diagnostic, Position};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
 
 use crate::component;
 use crate::excerpt::Source;
-use crate::failure::{Ending, Failure, Problem};
+use crate::failure::{Ending, Failure};
 use crate::interrupt::asked_to_end;
 use crate::report::Report;
 
@@ -79,13 +79,13 @@ fn more_descriptors() {
 
 /// Nothing is served of a file of which something is wrong.
 fn refused(path: &str, faults: Vec<Fault>) -> Failure {
-    let problem = |fault: Fault| Problem {
+    let problem = |fault: Fault| Diagnostic {
         hint: fault.hint,
         position: Some(Position {
             line: fault.line,
             column: fault.column,
         }),
-        ..Problem::new(format!("{path}: {}", fault.message))
+        ..Diagnostic::new(format!("{path}: {}", fault.message))
     };
     Failure {
         ending: Ending::Refused,

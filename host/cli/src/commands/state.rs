@@ -7,10 +7,10 @@ use serde_json::json;
 use crate::args::Place;
 use crate::component;
 use crate::failure::Failure;
-use crate::json;
 use crate::report::Report;
 use crate::stack::Stack;
 use crate::style::{FAINT, HEADING, WARNING};
+use bindery_stack::json;
 
 fn load(place: &Place, report: &Report) -> Result<(Deployment, Owner), Failure> {
     let stack = Stack::open(place, report)?;

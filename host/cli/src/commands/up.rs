@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use bindery_resource::Urn;
 use bindery_stack::plan::{Request, plan};
-use bindery_stack::{Action, Change, Deployment, Plan, ResourceState, Targets};
+use bindery_stack::{Action, Change, Deployment, Diagnostic, Plan, ResourceState, Targets};
 
 use super::refresh::read_all;
 use super::{Changing, Kept, Opened, settled};
 use crate::args::Run;
-use crate::failure::{Ending, Failure, Problem, unwritten};
+use crate::failure::{Ending, Failure, unwritten};
 use crate::report::Report;
 use crate::session::Session;
 
@@ -136,7 +136,11 @@ async fn read_again(
             Ok(None) => changes.push(Change::Forget(resource.clone())),
             Err(error) => {
                 is_read = false;
-                report.problem(&Problem::of(&resource.urn, None, format!("it cannot be read: {error}")));
+                report.problem(&Diagnostic::of_urn(
+                    &resource.urn,
+                    None,
+                    format!("it cannot be read: {error}"),
+                ));
             }
         }
     }
