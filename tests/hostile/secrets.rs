@@ -51,13 +51,21 @@ async fn hostile_services_that_send_the_token_back_do_not_reach_the_guest() {
     const IN_BODY: &str = "HTTP/1.1 200 OK\r\ncontent-length: 45\r\n\r\nit was ya29.Zq8-vT3xKw7Rb1Lp5Nc9Md2Hf6Js0Gy4 !";
     const IN_HEADER: &str =
         "HTTP/1.1 200 OK\r\nx-sent: Bearer ya29.Zq8-vT3xKw7Rb1Lp5Nc9Md2Hf6Js0Gy4\r\ncontent-length: 0\r\n\r\n";
-    for answer in [IN_BODY, IN_HEADER] {
+    // In these it could be, where nobody looks.
+    const COMPRESSED: &str = "HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: 1\r\n\r\nx";
+    const IN_PART: &str = "HTTP/1.1 206 Partial Content\r\ncontent-length: 9\r\n\r\nya29.Zq8-";
+    for (answer, said) in [
+        (IN_BODY, "held the credential of its request"),
+        (IN_HEADER, "held the credential of its request"),
+        (COMPRESSED, "was compressed or partial"),
+        (IN_PART, "was compressed or partial"),
+    ] {
         let server = Server::start(Some(answer)).await;
         let tenant = hostile(with_token(&server), Limits::default()).await;
         let error = told(&tenant, json!({"deed": "fetch", "url": server.origin}))
             .await
             .unwrap_err();
-        assert!(error.message.contains("held the credential of its request"), "{error}");
+        assert!(error.message.contains(said), "{error}");
         assert!(!error.message.contains(TOKEN), "{error}");
     }
     quiet.was_answered().await;

@@ -11,4 +11,4 @@ pub mod source;
 pub use endpoints::TrustedEndpoints;
 pub use google::GoogleCredential;
 pub use settings::{KEYS, Key, Settings};
-pub use source::Source;
+pub use source::{Source, is_path};

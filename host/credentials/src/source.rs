@@ -1,5 +1,6 @@
 //! Where tokens come from.
 
+use std::error::Error as _;
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -200,6 +201,33 @@ impl Source {
         }
     }
 
+    /// Whether a key that signs its tokens itself has all that this takes. What other sources have, their token service knows.
+    ///
+    /// # Errors
+    /// What is missing or malformed, without the key.
+    pub fn is_complete(&self, settings: &Settings) -> Result<(), String> {
+        if !matches!(
+            self,
+            Self::Json {
+                kind: Kind::ServiceAccount,
+                ..
+            }
+        ) {
+            return Ok(());
+        }
+        let mut message = match self.credentials(settings) {
+            Ok(_) => return Ok(()),
+            Err(error) => {
+                let cause = error.source().map(ToString::to_string).unwrap_or_default();
+                format!("{self} cannot be used: {error} {cause}").trim_end().to_string()
+            }
+        };
+        for secret in self.secrets() {
+            message = message.replace(&secret, "[secret]");
+        }
+        Err(message)
+    }
+
     /// Credentials that ask for tokens from now on, ahead of their end.
     ///
     /// # Errors
@@ -276,8 +304,7 @@ impl Source {
 fn of_file(file: &Path) -> Result<Source, String> {
     let text = file.to_string_lossy();
     // What is meant as a path may be a credential in another form: then it is not for anybody's eyes.
-    let is_path = text.starts_with(['/', '.', '~']) || text.ends_with(".json");
-    let shown = if is_path && text.len() < 4096 {
+    let shown = if is_path(&text) && text.len() < 4096 {
         text.as_ref()
     } else {
         "the file that it names"
@@ -286,6 +313,11 @@ fn of_file(file: &Path) -> Result<Source, String> {
     let text =
         read.map_err(|error| format!("{shown} cannot be read: {error}; expected JSON, or the path of its file"))?;
     of_json(&text, shown).map_err(|reason| format!("{shown} {reason}"))
+}
+
+/// Whether a text that is no JSON looks like a path: anything else may be a credential in another form.
+pub fn is_path(text: &str) -> bool {
+    text.starts_with(['/', '.', '~']) || text.ends_with(".json")
 }
 
 fn of_json(text: &str, from: &str) -> Result<Source, String> {

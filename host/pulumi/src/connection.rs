@@ -11,14 +11,14 @@ use tonic::transport::server::{Connected, TcpConnectInfo};
 
 use crate::provider::Provider;
 
-/// The largest message: the engine's own limit.
-const MESSAGE_BYTES: usize = 400 << 20;
+/// The largest message that an engine sends, in bytes.
+pub const LARGEST_MESSAGE: usize = 400 << 20;
 
-/// A provider as the protocol's service.
-pub fn service(provider: Provider) -> ResourceProviderServer<Provider> {
+/// A provider as the protocol's service, for messages of at most so many bytes.
+pub fn service(provider: Provider, message_bytes: usize) -> ResourceProviderServer<Provider> {
     ResourceProviderServer::new(provider)
-        .max_decoding_message_size(MESSAGE_BYTES)
-        .max_encoding_message_size(MESSAGE_BYTES)
+        .max_decoding_message_size(message_bytes)
+        .max_encoding_message_size(message_bytes)
 }
 
 /// A connection of an engine, and what it holds for as long as it is open.

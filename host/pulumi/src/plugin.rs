@@ -16,7 +16,7 @@ use tokio_stream::StreamExt;
 use tokio_stream::wrappers::TcpListenerStream;
 use tonic::transport::Server;
 
-use crate::connection::{Connection, service};
+use crate::connection::{Connection, LARGEST_MESSAGE, service};
 use crate::observer::Unobserved;
 use crate::provider::Provider;
 use crate::run::Runs;
@@ -91,7 +91,7 @@ async fn serve(
         move |stream| stream.map(|stream| Connection::new(stream, Open::one_more(&open, &runs)))
     });
     let server = Server::builder()
-        .add_service(service(provider))
+        .add_service(service(provider, LARGEST_MESSAGE))
         .serve_with_incoming(connections);
     let server = tokio::spawn(server);
     let mut stdout = io::stdout();

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use rustix::process::geteuid;
 use wasmtime::Engine;
 use wasmtime::component::Component;
-use xxhash_rust::xxh3::{Xxh3Default, xxh3_128};
+use xxhash_rust::xxh3::Xxh3Default;
 
 use crate::component::Digest;
 
@@ -83,14 +83,17 @@ impl Cache {
     }
 }
 
-/// Whether a file ends with the checksum of what comes before. Read piece by piece: a buffer for all of it would take longer to get
+/// Whether a file ends with the checksum of its name and of what comes before. Read piece by piece: a buffer for all of it would take longer to get
 /// than the sum to make.
 fn is_whole(path: &Path) -> io::Result<bool> {
+    if !fs::metadata(path)?.is_file() {
+        return Ok(false);
+    }
     let mut file = fs::File::open(path)?;
     let Some(length) = file.metadata()?.len().checked_sub(CHECKSUM_BYTES) else {
         return Ok(false);
     };
-    let mut sum = Xxh3Default::new();
+    let mut sum = sum_of_name(path);
     let mut piece = [0; 64 * 1024];
     let mut artifact = (&mut file).take(length);
     loop {
@@ -104,6 +107,14 @@ fn is_whole(path: &Path) -> io::Result<bool> {
     let mut checksum = Vec::new();
     file.read_to_end(&mut checksum)?;
     Ok(checksum == sum.digest128().to_le_bytes())
+}
+
+/// The checksum of an artifact begins with the name of its file, which says of which component it is and for which compiler: one that
+/// was copied to another's place is not whole there.
+fn sum_of_name(path: &Path) -> Xxh3Default {
+    let mut sum = Xxh3Default::new();
+    sum.update(path.file_name().unwrap_or_default().as_encoded_bytes());
+    sum
 }
 
 /// A component from a file of this cache; none where the file is not whole, or of another compiler.
@@ -126,7 +137,9 @@ fn keep(path: &Path, artifact: &[u8]) -> io::Result<()> {
     let folder = path.parent().unwrap_or_else(|| Path::new("."));
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
     file.write_all(artifact)?;
-    file.write_all(&xxh3_128(artifact).to_le_bytes())?;
+    let mut sum = sum_of_name(path);
+    sum.update(artifact);
+    file.write_all(&sum.digest128().to_le_bytes())?;
     file.persist(path).map_err(|error| error.error)?;
     Ok(())
 }
@@ -157,6 +170,23 @@ mod tests {
             cache.compiled(&engine, EMPTY, &Digest::of(EMPTY)).unwrap();
             assert_eq!(fs::read(&path).unwrap(), whole);
         }
+    }
+
+    #[test]
+    fn what_is_another_components_is_compiled_anew_and_replaced() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let cache = Cache::open(&folder.path().join("cache")).unwrap();
+        let engine = Engine::default();
+        // A custom section makes it another one.
+        let other = [EMPTY, b"\0\x02\x01x"].concat();
+        let (one, another) = (Digest::of(EMPTY), Digest::of(&other));
+        cache.compiled(&engine, EMPTY, &one).unwrap();
+        cache.compiled(&engine, &other, &another).unwrap();
+        let (one, another) = (cache.path(&engine, &one), cache.path(&engine, &another));
+        fs::copy(&another, &one).unwrap();
+        assert!(load(&engine, &one).is_none() && load(&engine, &another).is_some());
+        cache.compiled(&engine, EMPTY, &Digest::of(EMPTY)).unwrap();
+        assert!(load(&engine, &one).is_some());
     }
 
     #[test]

@@ -7,6 +7,7 @@ use wasmparser::{Parser, Payload};
 use wit_parser::decoding::{DecodedWasm, decode};
 use wit_parser::{Resolve, Type, TypeDefKind, TypeId};
 
+use crate::limits;
 use crate::schema::{PropertyType, RecordType, TypeName};
 use crate::token::InterfaceId;
 
@@ -154,7 +155,7 @@ impl Docs {
     }
 }
 
-/// The custom sections of this name at the top of a component, not of what is nested in it.
+/// The custom sections of this name at the top of a component, not of what is nested in it; none where they are too large together.
 pub(crate) fn sections(component: &[u8]) -> Vec<&[u8]> {
     let mut found = Vec::new();
     let mut depth = 0_usize;
@@ -168,6 +169,9 @@ pub(crate) fn sections(component: &[u8]) -> Vec<&[u8]> {
             Ok(_) => {}
             Err(_) => break,
         }
+    }
+    if found.iter().map(|section| section.len()).sum::<usize>() > limits::DOCS {
+        found.clear();
     }
     found
 }

@@ -176,15 +176,24 @@ impl Egress {
             }
         };
         // Each has a connection, until its answer is there. The semaphore is never closed.
-        let connection = tokio::time::timeout_at(waits.until, self.0.at_once.acquire()).await;
+        let connection = tokio::select! {
+            () = guest_ended.cancelled() => return Err(Error::ConnectionTerminated),
+            connection = tokio::time::timeout_at(waits.until, self.0.at_once.acquire()) => connection,
+        };
         let _connection = connection.map_err(|_| Error::ConnectionTimeout)?;
 
         let Some(credential) = &allowed.credential else {
             return self.receive(send(None).await?, &[], bodies, denials).await;
         };
-        let attach = async || match tokio::time::timeout_at(waits.until, credential.attach()).await {
-            Ok(attached) => attached.map_err(|error| denied(Denial::Credential(error))),
-            Err(_) => Err(Error::HttpResponseTimeout),
+        let attach = async || {
+            let attached = tokio::select! {
+                () = guest_ended.cancelled() => return Err(Error::ConnectionTerminated),
+                attached = tokio::time::timeout_at(waits.until, credential.attach()) => attached,
+            };
+            match attached {
+                Ok(attached) => attached.map_err(|error| denied(Denial::Credential(error))),
+                Err(_) => Err(Error::HttpResponseTimeout),
+            }
         };
         let mut attached = attach().await?;
         let mut response = send(Some(&attached)).await?;
@@ -248,6 +257,11 @@ impl Egress {
         if usize::try_from(announced).map_or(true, |length| length > limit) {
             return Err(too_large());
         }
+        // What is compressed or a part could hold the credential unseen, and neither was asked for.
+        if !attached.is_empty() && is_encoded(&response) {
+            denials.push(Denial::Encoded);
+            return Err(Error::HttpRequestDenied);
+        }
         let mut answer = http::Response::builder().status(response.status());
         if let Some(headers) = answer.headers_mut() {
             headers.clone_from(response.headers());
@@ -290,6 +304,13 @@ impl Egress {
     }
 }
 
+/// Whether a response's body is something else than what it stands for, whole.
+fn is_encoded(response: &reqwest::Response) -> bool {
+    let encodings = response.headers().get_all(header::CONTENT_ENCODING).iter();
+    let mut encodings = encodings.filter(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(b"identity"));
+    response.status() == http::StatusCode::PARTIAL_CONTENT || encodings.next().is_some()
+}
+
 /// Whether a service sent back the credential that it was sent: the guest would read it.
 fn is_in(attached: &Attached, headers: &HeaderMap, body: &[u8]) -> bool {
     let secrets = attached.headers.get_all(header::AUTHORIZATION).iter();
@@ -326,6 +347,8 @@ pub enum Denial {
     Credential(CredentialError),
     /// A response that held the credential.
     Echo,
+    /// A response that could hold it unseen: compressed, or in part.
+    Encoded,
 }
 
 impl Denial {
@@ -359,6 +382,9 @@ impl fmt::Display for Denial {
             Self::Limit { what, setting, value } => write!(f, "{what}; the limit is `{setting}` = {value}"),
             Self::Planning => f.write_str("a request was denied: a function that plans sends none"),
             Self::Credential(error) => write!(f, "a request had no credential: {error}"),
+            Self::Encoded => f.write_str(
+                "a response to a request with a credential was compressed or partial, and was kept from the component",
+            ),
             Self::Echo => f.write_str("a response held the credential of its request, and was kept from the component"),
         }
     }
@@ -474,6 +500,10 @@ fn is_forbidden(name: &HeaderName) -> bool {
                 | header::UPGRADE
                 | header::CONTENT_LENGTH
                 | header::EXPECT
+                // The host looks for the credential in what comes back, so it comes back as it is.
+                | header::ACCEPT_ENCODING
+                | header::RANGE
+                | header::IF_RANGE
         )
         || matches!(
             name.as_str(),
@@ -577,6 +607,8 @@ mod tests {
             "proxy-x",
             "transfer-encoding",
             "connection",
+            "accept-encoding",
+            "range",
         ] {
             assert!(is_forbidden(&HeaderName::from_static(name)), "{name}");
         }

@@ -85,5 +85,8 @@ pub const RANDOM_BYTES: u64 = 4 << 10;
 /// Size of the header fields of one request or response.
 pub const HEADER_BYTES: usize = 64 << 10;
 
+/// Docs that a component carries, in bytes: many times what a large provider has. Of more none are read.
+pub const DOCS: usize = 1 << 20;
+
 /// Size of a component that is compiled: compiling costs time and memory in proportion, and before any limit applies.
 pub const COMPONENT_BYTES: usize = 64 << 20;

@@ -69,14 +69,12 @@ impl Apply {
 
     /// The step as it is now that what it refers to exists.
     async fn resolved(&self, step: &Step) -> Result<Step, Vec<Diagnostic>> {
-        let wrong = |diagnostics: Vec<Diagnostic>| diagnostics.into_iter().map(Diagnostic::from).collect::<Vec<_>>();
         let declaration = self.file.resources.get(step.urn.name());
         let declaration = declaration.ok_or_else(|| vec![problem(step, "it is not declared")])?;
-        let inputs = inputs(declaration, &self.file, &mut self.progress().scope).map_err(wrong)?;
+        let inputs = inputs(declaration, &self.file, &mut self.progress().scope)?;
         let (urn, dependencies) = (step.urn.clone(), step.dependencies.clone());
         let session: &Session = &self.session;
-        let resolved = plan_step(declaration, urn, inputs, dependencies, step.old.as_ref(), session).await;
-        resolved.map_err(wrong)
+        plan_step(declaration, urn, inputs, dependencies, step.old.as_ref(), session).await
     }
 
     /// What others can refer to from now on.

@@ -243,7 +243,7 @@ impl Changing<'_> {
                     is_done = false;
                     wrong
                         .into_iter()
-                        .for_each(|diagnostic| report.problem(&diagnostic.into()));
+                        .for_each(|diagnostic| report.problem(&diagnostic));
                 }
             }
         } else if store.look(|deployment| deployment.is_empty() && !deployment.outputs.is_empty()) {

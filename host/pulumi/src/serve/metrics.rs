@@ -1,15 +1,19 @@
 //! What the process's monitoring reads, in the form of OpenMetrics: `/metrics` on a loopback port of its own.
 
+use std::convert::Infallible;
 use std::fmt;
-use std::io;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use axum::Router;
-use axum::http::{StatusCode, header};
-use axum::response::{IntoResponse, Response};
-use axum::routing::get;
 use bindery_sandbox::{Tenant, Usage};
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::header::{self, HeaderValue};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, text};
 use prometheus_client::metrics::MetricType;
@@ -19,7 +23,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
-use tokio_util::sync::CancellationToken;
+use tokio::sync::Semaphore;
 
 /// Labels of a call: the tenant, the method, and how it ended.
 type CallLabels = Vec<(&'static str, String)>;
@@ -117,22 +121,47 @@ impl Collector for Uses {
     }
 }
 
-/// Serves them until the process stops.
-///
-/// # Errors
-/// When the port is lost.
-pub async fn serve(listener: TcpListener, metrics: Arc<Metrics>, stopping: CancellationToken) -> io::Result<()> {
-    let answer = move || async move { answer(&metrics) };
-    let router = Router::new().route("/metrics", get(answer));
-    axum::serve(listener, router)
-        .with_graceful_shutdown(async move { stopping.cancelled().await })
-        .await
+/// How many read them at the same time. The descriptors are all tenants', and monitoring needs one.
+const READERS: usize = 8;
+
+/// How long one of them may take for everything.
+const READING: Duration = Duration::from_secs(10);
+
+/// Answers whoever asks for the metrics, until it is dropped.
+pub async fn serve(listener: TcpListener, metrics: Arc<Metrics>) {
+    let readers = Arc::new(Semaphore::new(READERS));
+    loop {
+        let Ok((stream, _)) = listener.accept().await else {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            continue;
+        };
+        let Ok(place) = Arc::clone(&readers).try_acquire_owned() else {
+            continue;
+        };
+        let metrics = Arc::clone(&metrics);
+        tokio::spawn(async move {
+            let answer = service_fn(|request| std::future::ready(Ok::<_, Infallible>(answer(&metrics, &request))));
+            let serving = http1::Builder::new()
+                .keep_alive(false)
+                .serve_connection(TokioIo::new(stream), answer);
+            let _ = tokio::time::timeout(READING, serving).await;
+            drop(place);
+        });
+    }
 }
 
-fn answer(metrics: &Metrics) -> Response {
+fn answer(metrics: &Metrics, request: &Request<Incoming>) -> Response<Full<Bytes>> {
     const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    match metrics.text() {
-        Ok(text) => ([(header::CONTENT_TYPE, OPEN_METRICS)], text).into_response(),
-        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
-    }
+    let (status, text) = match (request.method(), request.uri().path()) {
+        (&Method::GET, "/metrics") => match metrics.text() {
+            Ok(text) => (StatusCode::OK, text),
+            Err(_) => (StatusCode::INTERNAL_SERVER_ERROR, String::new()),
+        },
+        _ => (StatusCode::NOT_FOUND, String::new()),
+    };
+    let mut response = Response::new(Full::new(Bytes::from(text)));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(OPEN_METRICS));
+    response
 }

@@ -14,7 +14,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio_stream::StreamExt;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
+use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 use tonic::Status;
 use tonic::transport::Server;
 
@@ -29,6 +29,10 @@ pub use tenants_file::{Fault, TenantsFile};
 
 /// How long what is under way may take to its end once the process is told to stop: a call's own longest, and then some.
 const LAST_WAIT: Duration = Duration::from_secs(75);
+
+/// The largest message of an engine, in bytes: many times what the properties of one resource take. It is held before any limit of the
+/// tenant counts.
+const MESSAGE_BYTES: usize = 16 << 20;
 
 /// How many connections a tenant has at most: an engine needs one for each provider resource of a program.
 const CONNECTIONS: usize = 128;
@@ -134,14 +138,11 @@ impl Serving {
             );
             work.spawn(accepting);
         }
-        if let Some(listener) = self.metrics_at {
-            let serving = metrics::serve(listener, Arc::clone(&self.metrics), stopping.clone());
-            work.spawn(async move {
-                if let Err(error) = serving.await {
-                    tracing::error!(%error, "the metrics are no longer served");
-                }
-            });
-        }
+        let metrics = self.metrics_at.map(|listener| {
+            // No part of the work: nobody's reading of them keeps the process.
+            let serving = tokio::spawn(metrics::serve(listener, Arc::clone(&self.metrics)));
+            AbortOnDropHandle::new(serving)
+        });
         stop.await;
         tracing::info!("stopping: what is under way comes to its end");
         stopping.cancel();
@@ -150,6 +151,7 @@ impl Serving {
             tracing::warn!("some calls did not end in {LAST_WAIT:?}, and are given up");
         }
         tenants.iter().for_each(|tenant| tenant.end());
+        drop(metrics);
         Ok(())
     }
 }
@@ -243,7 +245,7 @@ async fn connection(
             () = stopping.cancelled() => runs.end(),
         }
     };
-    let server = Server::builder().add_service(service(provider));
+    let server = Server::builder().add_service(service(provider, MESSAGE_BYTES));
     let serving = server.serve_with_incoming_shutdown(incoming, ended);
     let all_said = async {
         stopping.cancelled().await;

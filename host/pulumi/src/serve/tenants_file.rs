@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use bindery_credentials::{GoogleCredential, KEYS, Settings};
+use bindery_credentials::{GoogleCredential, KEYS, Settings, is_path};
 use bindery_resource::{CheckFailure, PropertyMap, Value};
 use bindery_sandbox::credential::Credential;
 use bindery_sandbox::egress::AllowedOrigin;
@@ -122,7 +122,7 @@ impl TenantsFile {
     pub fn parse(text: &str, folder: &Path) -> Result<Self, Vec<Fault>> {
         let file: File = toml::from_str(text).map_err(|error| {
             let at = error.span().unwrap_or(0..0);
-            vec![fault(text, (at, error.message().to_string(), None))]
+            vec![fault(text, (at, without_value(error.message()), None))]
         })?;
         let parsed = Self {
             file,
@@ -346,22 +346,30 @@ impl TenantsFile {
         if let Some(Value::String(path)) = keys.get("credentials")
             && !path.trim_start().starts_with('{')
         {
-            let path = self.folder.join(path).display().to_string();
-            keys.insert("credentials".to_string(), Value::String(path));
+            let whole = self.folder.join(path);
+            // What is no path as it was written may be a credential in another form: it does not become one here.
+            if is_path(path) || whole.exists() {
+                keys.insert("credentials".to_string(), Value::String(whole.display().to_string()));
+            }
         }
         let variable = |name: &str| match name {
             "GOOGLE_APPLICATION_CREDENTIALS" | "HOME" => env::var(name).ok(),
             _ => None,
         };
-        let settings = Settings::read(&keys, &variable);
-        settings.map(Some).map_err(|failures| {
+        let settings = Settings::read(&keys, &variable).map_err(|failures| {
             let place = |failure: &CheckFailure| {
                 let key = failure.path.first().unwrap_or_default();
                 spans.get(key).cloned().unwrap_or_else(|| table.name.span())
             };
             let wrong = |failure: CheckFailure| (place(&failure), named(&failure), None);
-            failures.into_iter().map(wrong).collect()
-        })
+            failures.into_iter().map(wrong).collect::<Vec<_>>()
+        })?;
+        // What cannot work is said now, and not at the first request.
+        if let Err(error) = settings.source.is_complete(&settings) {
+            let at = spans.get("credentials").cloned().unwrap_or_else(|| table.name.span());
+            return Err(vec![(at, error, Some(settings.source.hint().to_string()))]);
+        }
+        Ok(Some(settings))
     }
 
     /// Where a tenant's requests may go, and what hides its credentials.
@@ -391,6 +399,12 @@ impl TenantsFile {
             };
             let variable = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
             if let Some(name) = &entry.bearer {
+                if !is_variable(name) {
+                    // It may be the token itself.
+                    let message =
+                        "`bearer` is the name of an environment variable: letters, digits and `_`".to_string();
+                    return Err(at(message, None));
+                }
                 match variable(name) {
                     Some(bearer) => mask.add(&bearer),
                     None => {
@@ -518,6 +532,26 @@ impl LimitsTable {
         };
         if wrong.is_empty() { Ok(limits) } else { Err(wrong) }
     }
+}
+
+/// What a parser says without the value that it found: it may be a credential in the wrong place.
+fn without_value(message: &str) -> String {
+    match message.rsplit_once(", expected ") {
+        Some((found, expected)) if found.starts_with("invalid ") => {
+            let expected = if expected.starts_with("struct ") {
+                "a table"
+            } else {
+                expected
+            };
+            format!("expected {expected}, and found something else")
+        }
+        _ => message.to_string(),
+    }
+}
+
+fn is_variable(name: &str) -> bool {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && name.chars().all(is_word)
 }
 
 fn named(failure: &CheckFailure) -> String {

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use axum::http::{StatusCode, Version};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bindery_tests::cloud::Cloud;
+use hyper::{StatusCode, Version};
 use serde_json::{Value, json};
 use tonic::{Code, Status};
 

@@ -281,11 +281,40 @@ async fn a_file_of_which_something_is_wrong_is_refused_whole_with_the_line() {
         ("[metrics]\nport = 17001\n", 5, "line 3's already"),
         ("port = 17003\n", 4, "duplicate key"),
         ("name = [\n", 4, "unclosed array"),
+        // What may be a credential in the wrong place is not said again.
+        ("credential = \"ya29.hidden\"\n", 4, "expected a table"),
+        (
+            "[tenant.credential]\nscopes = \"ya29.hidden\"\n",
+            5,
+            "expected a sequence",
+        ),
+        (
+            "[tenant.credential]\naccessToken = 12345678901\n",
+            5,
+            "expected a string",
+        ),
+        (
+            "[[tenant.origin]]\nurl = \"https://a.example\"\nbearer = \"ya29.hidden\"\n",
+            4,
+            "the name of an environment variable",
+        ),
+        (
+            "[tenant.credential]\ncredentials = \"hiddenEyJ0eXBl\"\n",
+            5,
+            "cannot be read",
+        ),
+        (
+            "[tenant.credential]\ncredentials = '{\"type\":\"service_account\",\"private_key\":\"hidden-key\"}'\n",
+            5,
+            "cannot be used",
+        ),
     ] {
         let faults = started(&format!("{one}{more}")).await.unwrap_err();
         assert_eq!(faults.len(), 1, "{more}: {faults:?}");
         assert_eq!(faults[0].line, line, "{more}: {faults:?}");
         assert!(faults[0].message.contains(said), "{more}: {faults:?}");
+        assert!(!format!("{faults:?}").contains("hidden"), "{more}: {faults:?}");
+        assert!(!format!("{faults:?}").contains("12345678901"), "{more}: {faults:?}");
     }
     assert!(started("").await.unwrap_err()[0].message.contains("no tenant"));
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -314,6 +343,33 @@ async fn connections_that_say_nothing_keep_neither_others_out_nor_the_process_al
     served.ended.await.unwrap().unwrap();
     assert!(stopping.elapsed() < Duration::from_secs(20), "{:?}", stopping.elapsed());
     drop((silent, engine));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_reads_the_metrics_keeps_neither_engines_out_nor_the_process_alive() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let served = Served::start("").await;
+    let mut half = Vec::new();
+    for _ in 0..20 {
+        let mut reader = TcpStream::connect(served.metrics).await.unwrap();
+        let _ = reader.write_all(b"GET /metrics HTTP/1.1\r\nHost").await;
+        half.push(reader);
+    }
+    // Beyond the first eight each is closed at once.
+    let mut closed = 0;
+    for reader in &mut half[8..] {
+        let read = tokio::time::timeout(Duration::from_secs(5), reader.read(&mut [0; 8])).await;
+        closed += usize::from(matches!(read, Ok(Ok(0) | Err(_))));
+    }
+    assert_eq!(closed, 12);
+    let mut engine = served.attach(0).await;
+    engine.configure_with(json!({})).await.unwrap();
+    drop(engine);
+    let stopping = Instant::now();
+    served.stop.send(()).unwrap();
+    served.ended.await.unwrap().unwrap();
+    assert!(stopping.elapsed() < Duration::from_secs(8), "{:?}", stopping.elapsed());
+    drop(half);
 }
 
 #[test]
