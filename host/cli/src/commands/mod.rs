@@ -241,9 +241,7 @@ impl Changing<'_> {
                 Ok(outputs) => give(&store, report, outputs).await?,
                 Err(wrong) => {
                     is_done = false;
-                    wrong
-                        .into_iter()
-                        .for_each(|diagnostic| report.problem(&diagnostic));
+                    wrong.into_iter().for_each(|diagnostic| report.problem(&diagnostic));
                 }
             }
         } else if store.look(|deployment| deployment.is_empty() && !deployment.outputs.is_empty()) {
