@@ -22,6 +22,15 @@ impl CheckFailure {
     }
 }
 
+/// Failures in one line.
+pub fn in_one_line(failures: &[CheckFailure]) -> String {
+    let lines: Vec<String> = failures
+        .iter()
+        .map(|failure| format!("`{}`: {}", failure.path, failure.reason))
+        .collect();
+    lines.join("; ")
+}
+
 /// What a resource occupies.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Footprint {

@@ -1,5 +1,7 @@
 //! The properties of a resource type: its inputs or outputs, as a component's own types say them.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::token::InterfaceId;
@@ -131,6 +133,30 @@ impl RecordType {
     pub fn property(&self, name: &str) -> Option<&Property> {
         self.properties.iter().find(|property| property.name == name)
     }
+}
+
+/// What there is to know of a provider without running it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ProviderTypes {
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// Its configuration.
+    pub config: RecordType,
+    /// The configuration keys that its hosts answer.
+    pub host_keys: Vec<String>,
+    /// Its resource types by token.
+    pub types: BTreeMap<String, InputsAndOutputs>,
+}
+
+/// The properties of a resource type.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct InputsAndOutputs {
+    /// Its inputs.
+    pub args: RecordType,
+    /// Its outputs, `id` among them.
+    pub state: RecordType,
 }
 
 /// What a create or an update of checked inputs will give, as far as it is known beforehand: the inputs, and unknowns for what

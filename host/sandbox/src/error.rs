@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use bindery_resource::plan::in_one_line;
 use bindery_resource::{CheckFailure, ClaimTaken};
 use thiserror::Error;
 
@@ -100,7 +101,7 @@ pub enum CallError {
     #[error("the component has no interface that makes `{0}` so: it is a planner")]
     PlannerOnly(String),
     /// The properties do not fit the resource type.
-    #[error("{}", failures(.0))]
+    #[error("{}", in_one_line(.0))]
     Properties(Vec<CheckFailure>),
 }
 
@@ -108,7 +109,7 @@ pub enum CallError {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum CheckError {
     /// Inputs that cannot be accepted.
-    #[error("{}", failures(.0))]
+    #[error("{}", in_one_line(.0))]
     Failures(Vec<CheckFailure>),
     /// Another resource owns what this one declares.
     #[error(transparent)]
@@ -122,19 +123,11 @@ pub enum CheckError {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ConfigureError {
     /// Keys that cannot be accepted.
-    #[error("{}", failures(.0))]
+    #[error("{}", in_one_line(.0))]
     Failures(Vec<CheckFailure>),
     /// The check itself did not come to an end.
     #[error(transparent)]
     Call(#[from] CallError),
-}
-
-fn failures(failures: &[CheckFailure]) -> String {
-    let lines: Vec<String> = failures
-        .iter()
-        .map(|failure| format!("`{}`: {}", failure.path, failure.reason))
-        .collect();
-    lines.join("; ")
 }
 
 /// An operation that failed.

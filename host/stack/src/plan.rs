@@ -168,6 +168,15 @@ pub async fn plan(request: Request<'_>, provider: &impl Provider) -> Result<Plan
     Err(planner.diagnostics)
 }
 
+/// What a plan cannot know: how operations ended that an earlier run had begun.
+pub fn unsettled(deployment: &Deployment) -> Vec<Diagnostic> {
+    let message = "an earlier run was interrupted while it worked on this: `up` finds out first what became of it";
+    let pending = deployment.pending_operations.iter();
+    pending
+        .map(|pending| Diagnostic::of_urn(&pending.resource.urn, None, message))
+        .collect()
+}
+
 /// What the stack gives to others, as far as it is known.
 ///
 /// # Errors

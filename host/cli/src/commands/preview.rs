@@ -5,6 +5,7 @@ use crate::args::Preview;
 use crate::failure::Failure;
 use crate::report::Report;
 use bindery_stack::Diagnostic;
+use bindery_stack::plan::unsettled;
 
 /// Shows what `up` would do. No service is asked, and nothing is written.
 pub async fn preview(options: &Preview, report: &Report) -> Result<(), Failure> {
@@ -16,9 +17,8 @@ pub async fn preview(options: &Preview, report: &Report) -> Result<(), Failure> 
     if let Some(holder) = &holder {
         report.warn(&Diagnostic::new(format!("{holder} works on this stack at this moment")));
     }
-    for pending in deployment.pending_operations.iter().filter(|_| holder.is_none()) {
-        let message = "an earlier run was interrupted while it worked on this: `up` finds out first what became of it";
-        report.warn(&Diagnostic::of_urn(&pending.resource.urn, None, message));
+    if holder.is_none() {
+        unsettled(&deployment).iter().for_each(|warning| report.warn(warning));
     }
     report.plan(&plan, options.selection.detail());
     report.outputs(&plan.outputs);

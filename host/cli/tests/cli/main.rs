@@ -14,6 +14,7 @@ mod interrupted;
 mod killed;
 mod lifecycle;
 mod ownership;
+mod plans;
 mod serve;
 mod state;
 mod terminal;
