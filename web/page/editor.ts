@@ -1,0 +1,91 @@
+// The editor of the stack file. It lives in a shadow root: there its styles need no exception from the page's policy.
+
+import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
+import { yaml } from "@codemirror/lang-yaml";
+import { bracketMatching, defaultHighlightStyle, HighlightStyle, indentOnInput, syntaxHighlighting } from "@codemirror/language";
+import { type Diagnostic, lintGutter, lintKeymap, setDiagnostics } from "@codemirror/lint";
+import { EditorState } from "@codemirror/state";
+import { drawSelection, EditorView, highlightActiveLine, keymap, lineNumbers } from "@codemirror/view";
+import { tags } from "@lezer/highlight";
+import type { Message } from "../src/plan.js";
+
+const theme = EditorView.theme({
+  "&": { height: "100%", backgroundColor: "var(--surface)", color: "var(--text)", fontSize: "0.875rem" },
+  "&.cm-focused": { outline: "2px solid var(--focus)", outlineOffset: "-2px" },
+  ".cm-scroller": { fontFamily: "var(--code)", lineHeight: "1.5" },
+  ".cm-gutters": { backgroundColor: "var(--surface)", color: "var(--faint)", border: "none" },
+  ".cm-activeLine, .cm-activeLineGutter": { backgroundColor: "var(--active)" },
+  ".cm-cursor": { borderLeftColor: "var(--text)" },
+  "&.cm-focused .cm-selectionBackground, .cm-selectionBackground": { backgroundColor: "var(--selection) !important" },
+  ".cm-tooltip": { backgroundColor: "var(--raised)", color: "var(--text)", border: "1px solid var(--line)", maxWidth: "60ch" },
+  ".cm-diagnostic-error": { borderLeftColor: "var(--removed)" },
+  ".cm-lintRange-error": { backgroundImage: "none", textDecoration: "underline wavy var(--removed)", textUnderlineOffset: "3px" },
+});
+
+const highlighting = HighlightStyle.define([
+  { tag: [tags.propertyName, tags.definition(tags.propertyName)], color: "var(--key)" },
+  { tag: [tags.string, tags.content], color: "var(--string)" },
+  { tag: [tags.comment, tags.lineComment], color: "var(--faint)", fontStyle: "italic" },
+  { tag: [tags.number, tags.bool, tags.null, tags.keyword], color: "var(--number)" },
+]);
+
+/** The editor in an element; `changed` hears of every change. */
+export function editor(parent: HTMLElement, text: string, changed: (text: string) => void): EditorView {
+  const root = parent.attachShadow({ mode: "open" });
+  return new EditorView({
+    parent: root,
+    root,
+    state: EditorState.create({
+      doc: text,
+      extensions: [
+        lineNumbers(),
+        history(),
+        drawSelection(),
+        indentOnInput(),
+        bracketMatching(),
+        highlightActiveLine(),
+        yaml(),
+        syntaxHighlighting(highlighting),
+        syntaxHighlighting(defaultHighlightStyle, { fallback: true }),
+        lintGutter(),
+        keymap.of([...defaultKeymap, ...historyKeymap, ...lintKeymap]),
+        EditorView.contentAttributes.of({ "aria-label": "Stack file, YAML", "aria-describedby": "stack-heading" }),
+        EditorState.tabSize.of(2),
+        theme,
+        EditorView.updateListener.of((update) => {
+          if (update.docChanged) changed(update.state.doc.toString());
+        }),
+      ],
+    }),
+  });
+}
+
+/** Replaces the whole text. */
+export function replace(view: EditorView, text: string): void {
+  view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: text }, selection: { anchor: 0 } });
+}
+
+/** Underlines what is wrong: from its place to the end of the word or the value. */
+export function underline(view: EditorView, errors: Message[]): void {
+  const document = view.state.doc;
+  const diagnostics = errors.flatMap((error): Diagnostic[] => {
+    if (error.line === undefined || error.line > document.lines) return [];
+    const line = document.line(error.line);
+    // Columns are characters, which may be two units of the text.
+    const before = Array.from(line.text).slice(0, (error.column ?? 1) - 1).join("").length;
+    const from = Math.min(line.from + before, line.to);
+    const value = /^("[^"]*"|'[^']*'|[^#]*[^#\s])/.exec(line.text.slice(before));
+    const to = Math.max(from, Math.min(line.to, from + (value?.[0].length ?? 0)));
+    const message = error.hint === undefined ? error.message : `${error.message}\n${error.hint}`;
+    return [{ from, to, severity: "error", message }];
+  });
+  view.dispatch(setDiagnostics(view.state, diagnostics));
+}
+
+/** Moves to a place, and has what is typed go there. */
+export function go(view: EditorView, lineNumber: number, column: number): void {
+  const line = view.state.doc.line(Math.min(lineNumber, view.state.doc.lines));
+  const before = Array.from(line.text).slice(0, column - 1).join("").length;
+  view.dispatch({ selection: { anchor: Math.min(line.from + before, line.to) }, scrollIntoView: true });
+  view.focus();
+}

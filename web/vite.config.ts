@@ -1,0 +1,21 @@
+import { defineConfig } from "vite";
+
+export default defineConfig({
+  root: "page",
+  // The folder works from any path.
+  base: "./",
+  build: {
+    outDir: "../site",
+    emptyOutDir: true,
+    target: "es2022",
+    modulePreload: false,
+    assetsInlineLimit: 0,
+    chunkSizeWarningLimit: 2000,
+    rolldownOptions: {
+      output: {
+        manualChunks: (id: string) => (/codemirror|lezer|style-mod|w3c-keyname|crelt|marijn/.test(id) ? "editor" : /modules\.js/.test(id) ? "modules" : undefined),
+      },
+    },
+  },
+  worker: { format: "es" },
+});
