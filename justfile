@@ -21,6 +21,11 @@ lint:
 # Records anew what the binary prints: in the goldens, the docs and the README. Look at the difference before it is kept.
 bless:
     BLESS=1 cargo test -p bindery --test cli golden
+    BLESS=1 cargo test -p bindery --test cli plans
+
+# The page that shows a plan, at a local address; the tests of it and of its package are `npm test` in `web`.
+web:
+    cd web && npm ci && npm run dev
 
 # Builds the real engine and fetches the published SDKs, once, into a cache outside of the checkout.
 engine:
@@ -45,6 +50,7 @@ bench:
     cargo bench -p bindery
     cargo build --release --workspace
     cargo bench -p bindery-tests --bench host
+    cd web && npm ci && npm run bench
 
 # The whole of CI.
 ci:

@@ -11,11 +11,6 @@ export default defineConfig({
     modulePreload: false,
     assetsInlineLimit: 0,
     chunkSizeWarningLimit: 2000,
-    rolldownOptions: {
-      output: {
-        manualChunks: (id: string) => (/codemirror|lezer|style-mod|w3c-keyname|crelt|marijn/.test(id) ? "editor" : /modules\.js/.test(id) ? "modules" : undefined),
-      },
-    },
   },
   worker: { format: "es" },
 });

@@ -2,9 +2,9 @@
 
 import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
 import { yaml } from "@codemirror/lang-yaml";
-import { bracketMatching, defaultHighlightStyle, HighlightStyle, indentOnInput, syntaxHighlighting } from "@codemirror/language";
+import { bracketMatching, HighlightStyle, indentOnInput, syntaxHighlighting } from "@codemirror/language";
 import { type Diagnostic, lintGutter, lintKeymap, setDiagnostics } from "@codemirror/lint";
-import { EditorState } from "@codemirror/state";
+import { EditorState, type Text } from "@codemirror/state";
 import { drawSelection, EditorView, highlightActiveLine, keymap, lineNumbers } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 import type { Message } from "../src/plan.js";
@@ -29,10 +29,20 @@ const highlighting = HighlightStyle.define([
   { tag: [tags.number, tags.bool, tags.null, tags.keyword], color: "var(--number)" },
 ]);
 
+/** The editor, as the page uses it. */
+export interface Editing {
+  /** Replaces the whole text. */
+  replace(text: string): void;
+  /** Underlines what is wrong: from its place to the end of the word or the value. */
+  underline(errors: Message[]): void;
+  /** Moves to a place, and has what is typed go there. */
+  go(line: number, column: number): void;
+}
+
 /** The editor in an element; `changed` hears of every change. */
-export function editor(parent: HTMLElement, text: string, changed: (text: string) => void): EditorView {
+export function editor(parent: HTMLElement, text: string, changed: (text: string) => void): Editing {
   const root = parent.attachShadow({ mode: "open" });
-  return new EditorView({
+  const view = new EditorView({
     parent: root,
     root,
     state: EditorState.create({
@@ -46,10 +56,9 @@ export function editor(parent: HTMLElement, text: string, changed: (text: string
         highlightActiveLine(),
         yaml(),
         syntaxHighlighting(highlighting),
-        syntaxHighlighting(defaultHighlightStyle, { fallback: true }),
         lintGutter(),
         keymap.of([...defaultKeymap, ...historyKeymap, ...lintKeymap]),
-        EditorView.contentAttributes.of({ "aria-label": "Stack file, YAML", "aria-describedby": "stack-heading" }),
+        EditorView.contentAttributes.of({ "aria-label": "Stack file, YAML" }),
         EditorState.tabSize.of(2),
         theme,
         EditorView.updateListener.of((update) => {
@@ -58,34 +67,33 @@ export function editor(parent: HTMLElement, text: string, changed: (text: string
       ],
     }),
   });
+  return {
+    replace: (text) => view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: text }, selection: { anchor: 0 } }),
+    underline: (errors) => {
+      const diagnostics = errors.flatMap((error) => diagnostic(view.state.doc, error));
+      view.dispatch(setDiagnostics(view.state, diagnostics));
+    },
+    go: (lineNumber, column) => {
+      const line = view.state.doc.line(Math.min(lineNumber, view.state.doc.lines));
+      const anchor = Math.min(line.from + units(line.text, column), line.to);
+      view.dispatch({ selection: { anchor }, scrollIntoView: true });
+      view.focus();
+    },
+  };
 }
 
-/** Replaces the whole text. */
-export function replace(view: EditorView, text: string): void {
-  view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: text }, selection: { anchor: 0 } });
+/** How far into a line a column is: columns are characters, which may be two units of the text. */
+function units(line: string, column: number): number {
+  return Array.from(line.slice(0, 2 * column)).slice(0, column - 1).join("").length;
 }
 
-/** Underlines what is wrong: from its place to the end of the word or the value. */
-export function underline(view: EditorView, errors: Message[]): void {
-  const document = view.state.doc;
-  const diagnostics = errors.flatMap((error): Diagnostic[] => {
-    if (error.line === undefined || error.line > document.lines) return [];
-    const line = document.line(error.line);
-    // Columns are characters, which may be two units of the text.
-    const before = Array.from(line.text).slice(0, (error.column ?? 1) - 1).join("").length;
-    const from = Math.min(line.from + before, line.to);
-    const value = /^("[^"]*"|'[^']*'|[^#]*[^#\s])/.exec(line.text.slice(before));
-    const to = Math.max(from, Math.min(line.to, from + (value?.[0].length ?? 0)));
-    const message = error.hint === undefined ? error.message : `${error.message}\n${error.hint}`;
-    return [{ from, to, severity: "error", message }];
-  });
-  view.dispatch(setDiagnostics(view.state, diagnostics));
-}
-
-/** Moves to a place, and has what is typed go there. */
-export function go(view: EditorView, lineNumber: number, column: number): void {
-  const line = view.state.doc.line(Math.min(lineNumber, view.state.doc.lines));
-  const before = Array.from(line.text).slice(0, column - 1).join("").length;
-  view.dispatch({ selection: { anchor: Math.min(line.from + before, line.to) }, scrollIntoView: true });
-  view.focus();
+function diagnostic(document: Text, error: Message): Diagnostic[] {
+  if (error.line === undefined || error.line > document.lines) return [];
+  const line = document.line(error.line);
+  const before = units(line.text, error.column ?? 1);
+  const from = Math.min(line.from + before, line.to);
+  const value = /^("[^"]*"|'[^']*'|[^#]*[^#\s])/.exec(line.text.slice(before, before + 200));
+  const to = Math.max(from, Math.min(line.to, from + (value?.[0].length ?? 0)));
+  const message = error.hint === undefined ? error.message : `${error.message}\n${error.hint}`;
+  return [{ from, to, severity: "error", message }];
 }

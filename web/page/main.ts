@@ -1,7 +1,8 @@
 // The page: what is typed is planned, and the plan is shown.
 
 import "./style.css";
-import { editor, go, replace, underline } from "./editor.js";
+import type { Message } from "../src/plan.js";
+import type { Editing } from "./editor.js";
 import { examples } from "./examples.js";
 import { type Inputs, Planning } from "./planning.js";
 import { count, messages, plan } from "./render.js";
@@ -23,10 +24,9 @@ const [state, config] = [find<HTMLTextAreaElement>("state"), find<HTMLTextAreaEl
 
 const first = examples[0];
 let stack = first?.stack ?? "";
-const view = editor(find("editor"), stack, (text) => {
-  stack = text;
-  later();
-});
+/** The editor, once it is there: it is the largest part of the page, and the first plan does not wait for it. */
+let editing: Editing | undefined;
+let wrongNow: Message[] = [];
 
 const planning = new Planning({
   begun: () => document.body.setAttribute("aria-busy", "true"),
@@ -35,8 +35,9 @@ const planning = new Planning({
     const wrong = found.errors.length + found.moreErrors;
     const summary = wrong > 0 ? `${wrong} ${wrong === 1 ? "thing is" : "things are"} wrong` : count(found);
     status.textContent = `${summary} (${milliseconds.toFixed(0)} ms)`;
-    underline(view, found.errors);
-    said.replaceChildren(...messages(found, (line, column) => go(view, line, column)));
+    wrongNow = found.errors;
+    editing?.underline(wrongNow);
+    said.replaceChildren(...messages(found, (line, column) => editing?.go(line, column)));
     shown.replaceChildren(...plan(found));
   },
   failed: (reason) => {
@@ -44,7 +45,7 @@ const planning = new Planning({
     status.textContent = reason;
     said.replaceChildren();
     shown.replaceChildren();
-    underline(view, []);
+    editing?.underline([]);
   },
   document: (text) => {
     const link = document.createElement("a");
@@ -100,7 +101,16 @@ choice.addEventListener("change", () => {
   if (example === undefined) return;
   state.value = example.state ?? "";
   config.value = Object.entries(example.config ?? {}).map(([key, value]) => `${key}=${value}`).join("\n");
-  replace(view, example.stack);
+  stack = example.stack;
+  editing?.replace(stack);
+  later();
 });
 
 now();
+void import("./editor.js").then(({ editor }) => {
+  editing = editor(find("editor"), stack, (text) => {
+    stack = text;
+    later();
+  });
+  editing.underline(wrongNow);
+});

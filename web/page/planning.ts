@@ -1,7 +1,7 @@
 // Planning as the page uses it: the last question counts, and one that takes too long or breaks down ends with its worker.
 
-import planner from "../src/generated/planner.modules.js";
-import preview from "../src/generated/preview.modules.js";
+import planner from "../src/generated/planner.modules.js?url";
+import preview from "../src/generated/preview.modules.js?url";
 import type { View } from "./view.js";
 import type { Answer, Question } from "./worker.js";
 import PlanningWorker from "./worker.js?worker&inline";
@@ -62,7 +62,8 @@ export class Planning {
     worker.addEventListener("message", ({ data }: MessageEvent<Answer>) => this.#answered(data));
     worker.addEventListener("error", (event) => this.#end(event.message || "the worker could not be started"));
     this.#worker = worker;
-    this.#ask({ modules: { planner, preview } });
+    const address = (module: string): string => new URL(module, document.baseURI).href;
+    this.#ask({ modules: { planner: address(planner), preview: address(preview) } });
   }
 
   #ask(question: Question): void {

@@ -1,25 +1,15 @@
 // Builds the two components and makes them modules of JavaScript: the planner, and the planning that asks it. Both are written to
 // `src/generated`, each with its core modules as text beside it.
 
-import { execFileSync } from "node:child_process";
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { componentNew, opt, transpile } from "@bytecodealliance/jco";
+import { compile, planner } from "./compile.mjs";
 
-const root = fileURLToPath(new URL("../../", import.meta.url));
 const generated = fileURLToPath(new URL("../src/generated/", import.meta.url));
-const target = `${root}target/guest`;
 
 /** What every browser of the last years has, and the compiler uses. */
 const FEATURES = ["bulk-memory", "bulk-memory-opt", "sign-ext", "nontrapping-float-to-int", "mutable-globals", "reference-types", "multivalue"];
-
-/** Builds a crate as a module, and returns its bytes. */
-function compile(name, triple, more = []) {
-  const crate = ["rustc", "--quiet", "--locked", "--package", name, "--lib", "--crate-type", "cdylib"];
-  const how = ["--profile", "page", "--target", triple, "--target-dir", target];
-  execFileSync("cargo", [...crate, ...how, ...more], { cwd: root, stdio: "inherit" });
-  return readFileSync(`${target}/${triple}/page/${name.replaceAll("-", "_")}.wasm`);
-}
 
 /** The bytes as the literal of a string of as many characters: it compresses as well as they do, which base64 does not. */
 function literal(bytes) {
@@ -63,5 +53,5 @@ async function write(component, name) {
 
 rmSync(generated, { recursive: true, force: true });
 mkdirSync(generated, { recursive: true });
-await write(compile("bindery-planner", "wasm32-wasip2", ["--features", "standalone"]), "planner");
-await write(await componentNew(compile("bindery-preview", "wasm32-unknown-unknown")), "preview");
+await write(readFileSync(planner()), "planner");
+await write(await componentNew(readFileSync(compile("bindery-preview", "wasm32-unknown-unknown"))), "preview");
