@@ -25,7 +25,7 @@ bless:
 
 # The page that shows a plan, at a local address; the tests of it and of its package are `npm test` in `web`.
 web:
-    cd web && npm ci && npm run dev
+    cd web && npm install --no-save && npm run dev
 
 # Builds the real engine and fetches the published SDKs, once, into a cache outside of the checkout.
 engine:
@@ -50,7 +50,7 @@ bench:
     cargo bench -p bindery
     cargo build --release --workspace
     cargo bench -p bindery-tests --bench host
-    cd web && npm ci && npm run bench
+    cd web && npm install --no-save && npm run bench
 
 # The whole of CI.
 ci:

@@ -4,7 +4,7 @@ import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
 import { yaml } from "@codemirror/lang-yaml";
 import { bracketMatching, HighlightStyle, indentOnInput, syntaxHighlighting } from "@codemirror/language";
 import { type Diagnostic, lintGutter, lintKeymap, setDiagnostics } from "@codemirror/lint";
-import { EditorState, type Text } from "@codemirror/state";
+import { Compartment, EditorState, type Text } from "@codemirror/state";
 import { drawSelection, EditorView, highlightActiveLine, keymap, lineNumbers } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 import type { Message } from "../src/plan.js";
@@ -42,6 +42,7 @@ export interface Editing {
 /** The editor in an element; `changed` hears of every change. */
 export function editor(parent: HTMLElement, text: string, changed: (text: string) => void): Editing {
   const root = parent.attachShadow({ mode: "open" });
+  const [language, comforts] = [new Compartment(), new Compartment()];
   const view = new EditorView({
     parent: root,
     root,
@@ -50,13 +51,8 @@ export function editor(parent: HTMLElement, text: string, changed: (text: string
       extensions: [
         lineNumbers(),
         history(),
-        drawSelection(),
-        indentOnInput(),
-        bracketMatching(),
-        highlightActiveLine(),
-        yaml(),
-        syntaxHighlighting(highlighting),
-        lintGutter(),
+        language.of([]),
+        comforts.of([]),
         keymap.of([...defaultKeymap, ...historyKeymap, ...lintKeymap]),
         EditorView.contentAttributes.of({ "aria-label": "Stack file, YAML" }),
         EditorState.tabSize.of(2),
@@ -66,6 +62,14 @@ export function editor(parent: HTMLElement, text: string, changed: (text: string
         }),
       ],
     }),
+  });
+  // What it can do without for a moment comes in tasks of its own: together they would hold up the page.
+  setTimeout(() => {
+    view.dispatch({ effects: language.reconfigure([yaml(), syntaxHighlighting(highlighting)]) });
+    setTimeout(() => {
+      const all = [lintGutter(), drawSelection(), indentOnInput(), bracketMatching(), highlightActiveLine()];
+      view.dispatch({ effects: comforts.reconfigure(all) });
+    });
   });
   return {
     replace: (text) => view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: text }, selection: { anchor: 0 } }),
@@ -88,12 +92,21 @@ function units(line: string, column: number): number {
 }
 
 function diagnostic(document: Text, error: Message): Diagnostic[] {
-  if (error.line === undefined || error.line > document.lines) return [];
-  const line = document.line(error.line);
-  const before = units(line.text, error.column ?? 1);
+  if (error.line === undefined) return [];
+  // What is unfinished is wrong behind the end: its last word is marked.
+  const isBehind = error.line > document.lines;
+  const line = document.line(Math.min(error.line, document.lines));
+  const before = isBehind ? line.length : units(line.text, error.column ?? 1);
   const from = Math.min(line.from + before, line.to);
-  const value = /^("[^"]*"|'[^']*'|[^#]*[^#\s])/.exec(line.text.slice(before, before + 200));
+  if (from === line.to) {
+    const word = /\S*\s*$/.exec(document.sliceString(Math.max(0, from - 200), from));
+    return [{ from: from - (word?.[0].length ?? 0), to: from, severity: "error", message: explained(error) }];
+  }
+  const value = /^("[^"]*"|'[^']*'|[^#,}\]]*[^#,}\]\s])/.exec(line.text.slice(before, before + 200));
   const to = Math.max(from, Math.min(line.to, from + (value?.[0].length ?? 0)));
-  const message = error.hint === undefined ? error.message : `${error.message}\n${error.hint}`;
-  return [{ from, to, severity: "error", message }];
+  return [{ from, to, severity: "error", message: explained(error) }];
+}
+
+function explained(error: Message): string {
+  return error.hint === undefined ? error.message : `${error.message}\n${error.hint}`;
 }

@@ -20,6 +20,7 @@ function find<E extends HTMLElement>(id: string): E {
 }
 
 const [status, shown, said] = [find("status"), find("plan"), find("messages")];
+const [pane, took, save] = [find("pane"), find("took"), find<HTMLButtonElement>("save")];
 const [state, config] = [find<HTMLTextAreaElement>("state"), find<HTMLTextAreaElement>("config")];
 
 const first = examples[0];
@@ -29,20 +30,26 @@ let editing: Editing | undefined;
 let wrongNow: Message[] = [];
 
 const planning = new Planning({
-  begun: () => document.body.setAttribute("aria-busy", "true"),
+  begun: () => pane.setAttribute("aria-busy", "true"),
   planned: (found, milliseconds) => {
-    document.body.removeAttribute("aria-busy");
+    pane.removeAttribute("aria-busy");
     const wrong = found.errors.length + found.moreErrors;
     const summary = wrong > 0 ? `${wrong} ${wrong === 1 ? "thing is" : "things are"} wrong` : count(found);
-    status.textContent = `${summary} (${milliseconds.toFixed(0)} ms)`;
+    // A screen reader says it again only where it is something else.
+    if (status.textContent !== summary) status.textContent = summary;
+    took.textContent = `${milliseconds.toFixed(0)} ms`;
+    save.disabled = false;
     wrongNow = found.errors;
     editing?.underline(wrongNow);
     said.replaceChildren(...messages(found, (line, column) => editing?.go(line, column)));
     shown.replaceChildren(...plan(found));
   },
   failed: (reason) => {
-    document.body.removeAttribute("aria-busy");
+    pane.removeAttribute("aria-busy");
     status.textContent = reason;
+    took.textContent = "";
+    save.disabled = true;
+    wrongNow = [];
     said.replaceChildren();
     shown.replaceChildren();
     editing?.underline([]);
@@ -55,7 +62,7 @@ const planning = new Planning({
     URL.revokeObjectURL(link.href);
   },
 });
-find("save").addEventListener("click", () => planning.document());
+save.addEventListener("click", () => planning.document());
 
 /** The keys that are given beside the file: what follows the first `=` is the value. */
 function given(): [string, string][] {
@@ -66,10 +73,17 @@ function given(): [string, string][] {
   });
 }
 
+/** A state that came from a file. A large one is not put into the field: laying it out would hold up the page. */
+let file: { name: string; text: string } | undefined;
+
+/** The longest text of a file that is shown. */
+const LONGEST_SHOWN = 200_000;
+
 function now(): void {
-  const text = state.value.trim();
+  const text = file?.text ?? state.value.trim();
   const inputs: Inputs = { stack, state: text === "" ? undefined : text, config: given() };
-  find("state-summary").textContent = inputs.state === undefined ? "none, so nothing exists" : `${inputs.state.length} characters`;
+  const from = file === undefined ? "" : `${file.name}, `;
+  find("state-summary").textContent = inputs.state === undefined ? "none, so nothing exists" : `${from}${inputs.state.length} characters`;
   const keys = inputs.config.length;
   find("config-summary").textContent = keys === 0 ? "as the stack file says" : `${keys} ${keys === 1 ? "key" : "keys"} beside it`;
   planning.plan(inputs);
@@ -81,24 +95,43 @@ function later(): void {
   timer = window.setTimeout(now, PAUSE);
 }
 
-state.addEventListener("input", later);
+/** Counts where the state came from: a file that is still read is not the last. */
+let sources = 0;
+
+state.addEventListener("input", () => {
+  sources += 1;
+  file = undefined;
+  later();
+});
 config.addEventListener("input", later);
 find<HTMLInputElement>("state-file").addEventListener("change", async ({ target }) => {
-  const file = (target as HTMLInputElement).files?.[0];
-  if (file === undefined) return;
-  if (file.size > LARGEST_STATE) {
-    status.textContent = `${file.name} is larger than 64 MiB: it is no state of a stack`;
-    return;
+  const input = target as HTMLInputElement;
+  const chosen = input.files?.[0];
+  if (chosen === undefined) return;
+  const ours = ++sources;
+  try {
+    if (chosen.size > LARGEST_STATE) throw new Error("it is larger than 64 MiB, and no state of a stack");
+    const text = (await chosen.text()).trim();
+    // What was chosen or typed meanwhile counts.
+    if (ours !== sources) return;
+    const isLong = text.length > LONGEST_SHOWN;
+    file = isLong ? { name: chosen.name, text } : undefined;
+    state.value = isLong ? "" : text;
+    now();
+  } catch (error) {
+    status.textContent = `${chosen.name} cannot be read: ${error instanceof Error ? error.message : String(error)}`;
   }
-  state.value = await file.text();
-  now();
+  // The same file may be chosen again, once it was written anew.
+  input.value = "";
 });
 
 const choice = find<HTMLSelectElement>("examples");
 choice.append(...examples.map(({ name }, index) => new Option(name, String(index))));
-choice.addEventListener("change", () => {
+find("load").addEventListener("click", () => {
   const example = examples[Number(choice.value)];
   if (example === undefined) return;
+  sources += 1;
+  file = undefined;
   state.value = example.state ?? "";
   config.value = Object.entries(example.config ?? {}).map(([key, value]) => `${key}=${value}`).join("\n");
   stack = example.stack;
@@ -113,4 +146,6 @@ void import("./editor.js").then(({ editor }) => {
     later();
   });
   editing.underline(wrongNow);
+}).catch((error: unknown) => {
+  find("editor").textContent = `The editor could not be loaded (${String(error)}): load the page again.`;
 });

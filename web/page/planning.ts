@@ -34,9 +34,7 @@ export class Planning {
   #next: Inputs | undefined;
   #isBusy = false;
 
-  constructor(readonly listener: Listener) {
-    this.#start();
-  }
+  constructor(readonly listener: Listener) {}
 
   /** Plans this next. */
   plan(inputs: Inputs): void {
@@ -46,6 +44,7 @@ export class Planning {
     }
     this.#isBusy = true;
     this.#number += 1;
+    this.#worker ??= this.#started();
     this.#since = performance.now();
     this.#timer = window.setTimeout(() => this.#end(`no plan after ${LONGEST / 1000} seconds; it was given up`), LONGEST);
     this.listener.begun();
@@ -57,13 +56,13 @@ export class Planning {
     this.#ask("document");
   }
 
-  #start(): void {
+  #started(): Worker {
     const worker = new PlanningWorker();
     worker.addEventListener("message", ({ data }: MessageEvent<Answer>) => this.#answered(data));
     worker.addEventListener("error", (event) => this.#end(event.message || "the worker could not be started"));
-    this.#worker = worker;
     const address = (module: string): string => new URL(module, document.baseURI).href;
-    this.#ask({ modules: { planner: address(planner), preview: address(preview) } });
+    worker.postMessage({ modules: { planner: address(planner), preview: address(preview) } } satisfies Question);
+    return worker;
   }
 
   #ask(question: Question): void {
@@ -83,10 +82,10 @@ export class Planning {
     this.#done(() => this.listener.planned(answer.view, performance.now() - this.#since));
   }
 
-  /** Begins anew: an instance that has stopped in the middle is not to be used again. */
+  /** The next plan has a worker of its own: an instance that has stopped in the middle is not to be used again. */
   #end(reason: string): void {
     this.#worker?.terminate();
-    this.#start();
+    this.#worker = undefined;
     this.#done(() => this.listener.failed(reason));
   }
 

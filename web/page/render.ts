@@ -79,7 +79,7 @@ export function plan(view: View): HTMLElement[] {
   const made: HTMLElement[] = [];
   if (view.resources.length > 0) made.push(element("ol", "resources", ...view.resources.map(resource)));
   if (view.more > 0) made.push(element("p", "more", `… and ${view.more} more resources, which are not shown`));
-  if (view.outputs.length > 0) made.push(element("h3", "outputs", "Outputs"), ...table(view.outputs, 0));
+  if (view.outputs.length > 0) made.push(element("h3", "outputs", "Outputs"), ...table(view.outputs, view.moreOutputs));
   return made;
 }
 
@@ -100,5 +100,6 @@ export function messages(view: View, go: (line: number, column: number) => void)
   };
   const all = [...view.errors.map((found) => one(found, "error")), ...view.warnings.map((found) => one(found, "warning"))];
   if (view.moreErrors > 0) all.push(element("li", "error", `and ${view.moreErrors} more like these`));
+  if (view.moreWarnings > 0) all.push(element("li", "warning", `and ${view.moreWarnings} more warnings`));
   return all.length === 0 ? [] : [element("ul", "messages", ...all)];
 }

@@ -43,58 +43,102 @@ export interface View {
   /** How many more there are that something is done to. */
   more: number;
   outputs: Line[];
+  moreOutputs: number;
   warnings: Message[];
   errors: Message[];
   moreErrors: number;
+  moreWarnings: number;
 }
 
 function short(text: string): string {
   return text.length > CHARACTERS ? `${text.slice(0, CHARACTERS)}… (${text.length} characters)` : text;
 }
 
-function shown(value: Value | undefined, isUnknown = false): string {
-  if (isUnknown) return "known once it exists";
-  if (value === undefined || value === null) return "(none)";
-  return short(JSON.stringify(value));
+/** What is not known yet, as a person reads it. */
+const UNKNOWN = "known once it exists";
+
+/** A value as it is written in JSON, whole; what is not known says so wherever it is. */
+function written(value: Value | undefined, path: string, unknown: Set<string>): string {
+  if (unknown.has(path)) return UNKNOWN;
+  if (Array.isArray(value)) return `[${value.map((item, index) => written(item, `${path}[${index}]`, unknown)).join(", ")}]`;
+  if (value !== null && typeof value === "object") {
+    const fields = Object.entries(value).map(([name, field]) => `${JSON.stringify(name)}: ${written(field, `${path}.${name}`, unknown)}`);
+    return `{${fields.join(", ")}}`;
+  }
+  return JSON.stringify(value ?? null);
+}
+
+function shown(value: Value | undefined, path: string, unknown: Set<string>): string {
+  if ((value === undefined || value === null) && !unknown.has(path)) return "(none)";
+  return short(written(value, path, unknown));
+}
+
+/** Nothing is not known of what exists. */
+const ALL_KNOWN = new Set<string>();
+
+/** The entries of one list that the other has not, or not as often. */
+function without(entries: string[], others: string[]): string[] {
+  const left = new Map<string, number>();
+  for (const other of others) left.set(other, (left.get(other) ?? 0) + 1);
+  return entries.filter((entry) => {
+    const count = left.get(entry) ?? 0;
+    left.set(entry, count - 1);
+    return count <= 0;
+  });
 }
 
 function message(found: Message): Message {
-  return { ...found, message: short(found.message), ...(found.hint === undefined ? {} : { hint: short(found.hint) }) };
+  const cut = (text: string | undefined, name: "hint" | "resource" | "path") => (text === undefined ? {} : { [name]: short(text) });
+  return { ...found, message: short(found.message), ...cut(found.hint, "hint"), ...cut(found.resource, "resource"), ...cut(found.path, "path") };
 }
 
 function changed(resource: Resource): Line[] {
   const unknown = new Set(resource.unknown);
   return (resource.changes ?? []).flatMap((change): Line[] => {
-    const path = change.path;
+    const path = short(change.path);
     const note = change.replaces ? "replaces" : "";
     if (Array.isArray(change.old) && Array.isArray(change.new)) {
-      const [old, next] = [change.old, change.new].map((list) => list.map((item) => shown(item))) as [string[], string[]];
-      const [olds, news] = [new Set(old), new Set(next)];
-      const gone = old.filter((item) => !news.has(item)).map((item): Line => ({ sign: "-", path, old: item, note }));
-      const come = next.filter((item) => !olds.has(item)).map((item): Line => ({ sign: "+", path, new: item, note }));
+      const old = change.old.map((item) => written(item, "", ALL_KNOWN));
+      const next = change.new.map((item, index) => written(item, `${change.path}[${index}]`, unknown));
+      const gone = without(old, next).map((item): Line => ({ sign: "-", path, old: short(item), note }));
+      const come = without(next, old).map((item): Line => ({ sign: "+", path, new: short(item), note }));
       const both = [...gone, ...come];
       if (both.length > 0) return both;
     }
-    return [{ sign: "~", path, old: shown(change.old), new: shown(change.new, unknown.has(path)), note }];
+    return [{ sign: "~", path, old: shown(change.old, change.path, ALL_KNOWN), new: shown(change.new, change.path, unknown), note }];
   });
 }
 
-function declared(resource: Resource): Line[] {
+/** All properties of a resource that comes or goes, each entry of a list on a line of its own. */
+function whole(resource: Resource, sign: "+" | "-"): Line[] {
   const unknown = new Set(resource.unknown);
+  const line = (path: string, text: string): Line => ({ sign, path: short(path), ...(sign === "+" ? { new: text } : { old: text }) });
   return Object.entries(resource.inputs ?? {}).flatMap(([path, value]): Line[] => {
-    if (Array.isArray(value)) return value.map((item, index) => ({ sign: "+", path, new: shown(item, unknown.has(`${path}[${index}]`)) }));
-    return [{ sign: "+", path, new: shown(value, unknown.has(path)) }];
+    if (Array.isArray(value)) return value.map((item, index) => line(path, shown(item, `${path}[${index}]`, unknown)));
+    return [line(path, shown(value, path, unknown))];
   });
+}
+
+function notes(found: Resource): string[] {
+  const all: string[] = [];
+  if (found.was !== undefined) all.push(`was ${short(found.was)}`);
+  if (found.action === "import") all.push(`adopted: ${short(found.id ?? "")}`);
+  if (found.action === "forget") all.push("stays as it is, and is no longer this stack's");
+  if (found.oldOne === "stays") all.push("the old one stays as it is");
+  if (found.oldOne === "deletedFirst") all.push("deleted first");
+  return all;
 }
 
 function resource(found: Resource): Shown {
-  const lines = found.action === "create" || found.action === "import" ? declared(found) : changed(found);
-  const note = found.action === "import" ? `adopted: ${short(found.id ?? "")}` : found.action === "forget" ? "stays as it is, and is no longer this stack's" : undefined;
+  const comes = found.action === "create" || found.action === "import";
+  const goes = found.action === "delete" || found.action === "forget";
+  const lines = comes ? whole(found, "+") : goes ? whole(found, "-") : changed(found);
+  const note = notes(found).join("; ");
   return {
     action: found.action,
     name: short(found.name),
     type: short(found.type),
-    ...(note === undefined ? {} : { note }),
+    ...(note === "" ? {} : { note }),
     lines: lines.slice(0, LINES),
     more: Math.max(0, lines.length - LINES),
   };
@@ -105,16 +149,18 @@ export function view(plan: Plan): View {
   const all = plan.resources ?? [];
   const counts = new Map<Action, number>();
   for (const { action } of all) counts.set(action, (counts.get(action) ?? 0) + 1);
-  const done = all.filter(({ action }) => action !== "same");
+  const done = all.filter(({ action, was }) => action !== "same" || was !== undefined);
   const unknown = new Set(plan.unknownOutputs);
-  const outputs = Object.entries(plan.outputs ?? {}).map(([path, value]): Line => ({ sign: "", path: short(path), new: shown(value, unknown.has(path)) }));
+  const outputs = Object.entries(plan.outputs ?? {}).map(([path, value]): Line => ({ sign: "", path: short(path), new: shown(value, path, unknown) }));
   return {
     counts: [...counts],
     resources: done.slice(0, RESOURCES).map(resource),
     more: Math.max(0, done.length - RESOURCES),
     outputs: outputs.slice(0, LINES),
+    moreOutputs: Math.max(0, outputs.length - LINES),
     warnings: plan.warnings.slice(0, MESSAGES).map(message),
     errors: plan.errors.slice(0, MESSAGES).map(message),
+    moreWarnings: Math.max(0, plan.warnings.length - MESSAGES),
     moreErrors: Math.max(0, plan.errors.length - MESSAGES),
   };
 }

@@ -26,7 +26,7 @@ async function load(addresses: { planner: string; preview: string }): Promise<Pl
 
 self.addEventListener("message", async ({ data }: MessageEvent<Question>) => {
   if (data === "document") {
-    self.postMessage({ document: last } satisfies Answer);
+    if (last !== "") self.postMessage({ document: last } satisfies Answer);
     return;
   }
   if ("modules" in data) {
@@ -37,6 +37,7 @@ self.addEventListener("message", async ({ data }: MessageEvent<Question>) => {
   }
   const { number, stack, state, config } = data;
   try {
+    last = "";
     last = (await planText)?.(stack, state, config) ?? "";
     self.postMessage({ number, view: view(JSON.parse(last) as Plan) } satisfies Answer);
   } catch (error) {

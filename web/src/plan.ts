@@ -32,6 +32,10 @@ export interface Resource {
   unknown?: string[];
   /** For what is updated or replaced. */
   changes?: Change[];
+  /** Of a replacement: how the old one goes. Absent where it is deleted after the new one is made. */
+  oldOne?: "deletedFirst" | "stays";
+  /** The name that it had before. */
+  was?: string;
   /** URNs. */
   dependencies?: string[];
 }

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { fileURLToPath } from "node:url";
 import test, { after, before } from "node:test";
 import { cases } from "./cases.mjs";
-import { browser, fill, open, paste, saved, serve, settled } from "./site.mjs";
+import { browser, example, fill, open, paste, saved, serve, settled } from "./site.mjs";
 
 let site, chromium;
 
@@ -60,7 +60,8 @@ test("what is typed is planned, and what is wrong is underlined with its reason"
   const messages = await all(page, ".messages .error");
   assert.ok(messages.some((message) => message.includes("property member")), messages.join("\n"));
   await page.locator("#editor .cm-lintRange-error").last().hover();
-  assert.match(await page.locator(".cm-tooltip-lint").innerText(), /\w+/);
+  const explained = await page.locator(".cm-tooltip-lint").innerText();
+  assert.ok(messages.some((message) => message.includes(explained.split("\n")[0])), explained);
   // The explanation goes with the pointer, and was above the messages.
   await page.mouse.move(2, 2);
   await page.locator(".cm-tooltip-lint").waitFor({ state: "detached" });
@@ -90,6 +91,54 @@ test("a state says what exists, from its file or pasted", async () => {
   await context.close();
 });
 
+test("what a person sees is what the document says", async () => {
+  const { page, complaints, context } = await open(chromium, site.address);
+  const rows = async (name) => {
+    const { stack, state = "", config } = cases().find((one) => one.name === name);
+    await fill(page, "state", state);
+    await fill(page, "config", Object.entries(config).map(([key, value]) => `${key}=${value}`).join("\n"));
+    await paste(page, stack);
+    const cells = await page.locator("tr").evaluateAll((all) => all.map((row) => [...row.children].map((cell) => cell.textContent).join("|")));
+    return [...(await all(page, ".resources .word")), ...(await all(page, ".resources .note")), ...cells];
+  };
+  const removed = await rows("removed");
+  assert.deepEqual(removed.slice(0, 3), ["delete", "delete", "delete"]);
+  assert.ok(removed.includes('-|members|"user:bob@example.com"'), removed.join("\n"));
+  const replaced = await rows("replaced");
+  assert.ok(replaced.includes('~|role|"roles/compute.viewer" → "roles/compute.admin" (replaces)'), replaced.join("\n"));
+  assert.ok((await rows("kept")).includes("the old one stays as it is"));
+  assert.ok((await rows("renamed")).includes("was reader"));
+  const unknown = await rows("not_known_yet");
+  assert.ok(unknown.includes('+|condition|{"expression": "true", "title": known once it exists}'), unknown.join("\n"));
+  assert.ok(unknown.includes("|etag|known once it exists"), unknown.join("\n"));
+  assert.deepEqual(complaints, []);
+  await context.close();
+});
+
+test("a worker that cannot be started is said once, and not tried for ever", async () => {
+  const context = await chromium.newContext();
+  const page = await context.newPage();
+  await page.addInitScript(() => {
+    window.started = 0;
+    window.Worker = class extends EventTarget {
+      constructor() {
+        super();
+        window.started += 1;
+        setTimeout(() => this.dispatchEvent(new Event("error")));
+      }
+      postMessage() {}
+      terminate() {}
+    };
+  });
+  await page.goto(site.address);
+  await settled(page);
+  await page.waitForTimeout(500);
+  assert.match(await page.locator("#status").innerText(), /could not be started/);
+  assert.equal(await page.evaluate(() => window.started), 1);
+  assert.ok(await page.locator("#save").isDisabled());
+  await context.close();
+});
+
 test("nothing is asked for once the page is there, and the policy forbids it", async () => {
   const { page, context } = await open(chromium, site.address);
   const before = site.requests.length;
@@ -97,8 +146,7 @@ test("nothing is asked for once the page is there, and the policy forbids it", a
   page.on("request", (request) => !request.url().startsWith("blob:") && asked.push(request.url()));
   await paste(page, GRANT);
   await fill(page, "state", "{}");
-  await page.locator("#examples").selectOption({ index: 2 });
-  await settled(page);
+  await example(page, "A grant is replaced");
   assert.deepEqual(asked, []);
   assert.equal(site.requests.length, before);
   const blocked = await page.evaluate(async (address) => fetch(address).then(() => "went out", () => "was blocked"), site.address);
@@ -134,6 +182,7 @@ test("bad input is a clear message, and never a page that hangs", async () => {
   const errors = async () => (await all(page, ".messages .error")).join("\n");
   await paste(page, "name: [");
   assert.match(await errors(), /line \d+/);
+  assert.deepEqual(await all(page, "#editor .cm-lintRange-error"), ["["]);
   await paste(page, "just words");
   assert.match(await errors(), /a stack file must be/);
   await paste(page, "");
@@ -156,8 +205,22 @@ test("bad input is a clear message, and never a page that hangs", async () => {
   assert.match(await page.locator("#status").innerText(), /^10000 to create/);
   assert.match(await page.locator("#plan").innerText(), /and 9800 more resources/);
   await paste(page, GRANT.replace("roles/x", `roles/${"x".repeat(1 << 20)}`));
-  assert.match(await page.locator("#status").innerText(), /wrong|to create/);
+  assert.equal(await page.locator("#status").innerText(), "1 thing is wrong");
   assert.ok((await page.locator("#messages, #plan").allInnerTexts()).join("").length < 20_000, "what is shown is cut");
+  await paste(page, `name: x\nruntime: yaml\nresources:\n  a: {type: bindery:compute/v1:BackendBucketIamMember, properties: {${"p".repeat(1 << 20)}: 1}}\n`);
+  assert.ok((await page.locator("#messages, #plan").allInnerTexts()).join("").length < 20_000, "what is said is cut");
+  // A state of as many resources, from its file.
+  const resource = (n) => ({ urn: `urn:pulumi:dev::many::t::r${n}`, custom: true, type: "t", id: "x", inputs: { text: "x".repeat(200) } });
+  const file = `${tmpdir()}/bindery-large-${process.pid}.json`;
+  writeFileSync(file, JSON.stringify({ version: 3, deployment: { manifest: {}, resources: Array.from({ length: 10_000 }, (_, n) => resource(n)) } }));
+  await page.locator("#state-details").evaluate((fold) => {
+    fold.open = true;
+  });
+  await page.locator("#state-file").setInputFiles(file);
+  await settled(page);
+  assert.match(await page.locator("#state-summary").innerText(), /bindery-large-\d+\.json, \d{7} characters/);
+  await fill(page, "state", "{}");
+  await fill(page, "state", "");
   const longest = await page.evaluate(() => window.longest);
   assert.ok(longest < 2_000, `the page stood still for ${longest} ms`);
   await paste(page, GRANT);
@@ -176,10 +239,11 @@ test("it is used by keyboard, and says what it does to a screen reader", async (
       return focused?.shadowRoot?.activeElement ? "editor" : (focused?.id || focused?.tagName);
     }));
   }
-  for (const one of ["examples", "editor", "SUMMARY", "save"]) assert.ok(seen.has(one), `${one} in ${[...seen]}`);
+  for (const one of ["examples", "load", "editor", "SUMMARY", "save"]) assert.ok(seen.has(one), `${one} in ${[...seen]}`);
   assert.equal(await page.locator("#status").getAttribute("role"), "status");
-  const unnamed = await page.locator("input, select, textarea, button").evaluateAll((all) => all.filter((one) => one.labels?.length === 0 && one.textContent === "").length);
-  assert.equal(unnamed, 0);
+  for (const [role, name] of [["combobox", "Example"], ["button", "Load"], ["button", "Save as JSON"], ["textbox", "Stack file, YAML"]]) {
+    assert.equal(await page.getByRole(role, { name, exact: true }).count(), 1, `${role} ${name}`);
+  }
   assert.equal(await page.locator("#editor [role=textbox]").getAttribute("aria-label"), "Stack file, YAML");
   assert.equal(await page.locator(".resources .word").first().innerText(), "create");
   assert.deepEqual(complaints, []);
@@ -195,8 +259,7 @@ test("light, dark and a phone's width show everything that there is", async () =
     phone: { colorScheme: "light", viewport: { width: 390, height: 844 } },
   })) {
     const { page, complaints, context } = await open(chromium, site.address, options);
-    await page.locator("#examples").selectOption({ label: "Members change" });
-    await settled(page);
+    await example(page, "Members change");
     const overflow = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
     assert.equal(overflow, 0, `${name} is wider than its window`);
     await page.screenshot({ path: `${folder}${name}.png`, fullPage: true });

@@ -49,7 +49,7 @@ export async function open(launched, address, options = {}) {
 /** Waits until what was typed is planned: the pause is over, and nothing is under way. */
 export async function settled(page) {
   await page.waitForTimeout(120);
-  await page.waitForFunction(() => !document.body.hasAttribute("aria-busy") && document.querySelector("#status").textContent !== "", undefined, { timeout: 90_000 });
+  await page.waitForFunction(() => !document.querySelector("#pane").hasAttribute("aria-busy") && document.querySelector("#status").textContent !== "", undefined, { timeout: 90_000 });
 }
 
 /** Replaces what is in the editor, as a person does who pastes. */
@@ -63,6 +63,13 @@ export async function paste(page, text) {
   }, text);
   // Nothing is pasted by an empty clipboard.
   if (text === "") await page.keyboard.press("Delete");
+  await settled(page);
+}
+
+/** Loads an example. */
+export async function example(page, label) {
+  await page.locator("#examples").selectOption({ label });
+  await page.locator("#load").click();
   await settled(page);
 }
 

@@ -46,7 +46,7 @@ impl Document {
 
     /// What is planned.
     pub fn plan(&mut self, plan: &Plan) {
-        self.resources = Some(plan.steps.iter().map(Resource::planned).collect());
+        self.resources = Some(Resource::all_planned(plan));
         self.outputs(&plan.outputs);
     }
 

@@ -1,11 +1,14 @@
 //! Plans, resources and what is wrong as JSON: the same in the command line's `--json` (`docs/cli.md`) and in a page.
 
-use bindery_resource::{PropertyMap, PropertyPath, Value};
+use std::collections::HashMap;
+
+use bindery_resource::{PropertyMap, PropertyPath, Urn, Value};
 use serde::Serialize;
 use serde_json::{Map, json};
 
 use crate::diagnostic::Diagnostic;
 use crate::document::to_json;
+use crate::plan::Plan;
 use crate::state::ResourceState;
 use crate::step::{Action, Step};
 
@@ -32,6 +35,12 @@ pub struct Resource {
     pub unknown: Vec<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<Change>,
+    /// Of a replacement: how the old one goes. None where it is deleted after the new one is made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub old_one: Option<&'static str>,
+    /// The name that it had before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub was: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub dependencies: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -70,8 +79,16 @@ pub struct Message {
 }
 
 impl Resource {
-    /// A resource of a plan.
-    pub fn planned(step: &Step) -> Self {
+    /// The resources of a plan.
+    pub fn all_planned(plan: &Plan) -> Vec<Self> {
+        let before: HashMap<&Urn, &Urn> = plan.renamed.iter().map(|(old, new)| (new, old)).collect();
+        let steps = plan.steps.iter();
+        steps
+            .map(|step| Self::planned(step, before.get(&step.urn).copied()))
+            .collect()
+    }
+
+    fn planned(step: &Step, before: Option<&Urn>) -> Self {
         let diff = match &step.action {
             Action::Update(diff) | Action::Replace(diff) => Some(diff),
             _ => None,
@@ -90,6 +107,12 @@ impl Resource {
             changes: changes
                 .map(|change| Change::of(change, old, Some(&step.inputs)))
                 .collect(),
+            old_one: match &step.action {
+                Action::Replace(_) if step.kept.retain_on_delete => Some("stays"),
+                Action::Replace(diff) if diff.delete_before_replace => Some("deletedFirst"),
+                _ => None,
+            },
+            was: before.map(|old| old.name().to_string()),
             dependencies: step.dependencies.iter().map(ToString::to_string).collect(),
             ..Self::default()
         }

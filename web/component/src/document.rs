@@ -93,7 +93,7 @@ fn fill(
         .iter()
         .map(|warning| Message::of(warning, None))
         .collect();
-    document.resources = Some(plan.steps.iter().map(Resource::planned).collect());
+    document.resources = Some(Resource::all_planned(&plan));
     document.outputs = Some(known(&plan.outputs));
     document.unknown_outputs = unknown_in(&plan.outputs);
     Ok(())
