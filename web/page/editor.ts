@@ -40,9 +40,11 @@ export interface Editing {
 }
 
 /** The editor in an element; `changed` hears of every change. */
-export function editor(parent: HTMLElement, text: string, changed: (text: string) => void): Editing {
+export async function editor(parent: HTMLElement, text: string, changed: (text: string) => void): Promise<Editing> {
+  // It comes in several tasks: together they would hold up the page.
+  await nextFrame();
   const root = parent.attachShadow({ mode: "open" });
-  const [language, comforts] = [new Compartment(), new Compartment()];
+  const [language, colours, comforts] = [new Compartment(), new Compartment(), new Compartment()];
   const view = new EditorView({
     parent: root,
     root,
@@ -52,6 +54,7 @@ export function editor(parent: HTMLElement, text: string, changed: (text: string
         lineNumbers(),
         history(),
         language.of([]),
+        colours.of([]),
         comforts.of([]),
         keymap.of([...defaultKeymap, ...historyKeymap, ...lintKeymap]),
         EditorView.contentAttributes.of({ "aria-label": "Stack file, YAML" }),
@@ -63,14 +66,14 @@ export function editor(parent: HTMLElement, text: string, changed: (text: string
       ],
     }),
   });
-  // What it can do without for a moment comes in tasks of its own: together they would hold up the page.
-  setTimeout(() => {
-    view.dispatch({ effects: language.reconfigure([yaml(), syntaxHighlighting(highlighting)]) });
-    setTimeout(() => {
-      const all = [lintGutter(), drawSelection(), indentOnInput(), bracketMatching(), highlightActiveLine()];
-      view.dispatch({ effects: comforts.reconfigure(all) });
-    });
-  });
+  await nextFrame();
+  view.dispatch({ effects: language.reconfigure(yaml()) });
+  await nextFrame();
+  view.dispatch({ effects: colours.reconfigure(syntaxHighlighting(highlighting)) });
+  await nextFrame();
+  const all = [lintGutter(), drawSelection(), indentOnInput(), bracketMatching(), highlightActiveLine()];
+  view.dispatch({ effects: comforts.reconfigure(all) });
+  await nextFrame();
   return {
     replace: (text) => view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: text }, selection: { anchor: 0 } }),
     underline: (errors) => {
@@ -84,6 +87,14 @@ export function editor(parent: HTMLElement, text: string, changed: (text: string
       view.focus();
     },
   };
+}
+
+/** Once the browser has drawn what there is; one in the background draws nothing, and is not waited for. */
+function nextFrame(): Promise<void> {
+  return new Promise((drawn) => {
+    setTimeout(drawn, 50);
+    requestAnimationFrame(() => setTimeout(drawn));
+  });
 }
 
 /** How far into a line a column is: columns are characters, which may be two units of the text. */

@@ -1,10 +1,9 @@
 // The page: what is typed is planned, and the plan is shown.
 
 import "./style.css";
-import type { Message } from "../src/plan.js";
 import type { Editing } from "./editor.js";
 import { examples } from "./examples.js";
-import { type Inputs, Planning } from "./planning.js";
+import type { Inputs, Listener, Planning } from "./planning.js";
 import { count, messages, plan } from "./render.js";
 
 /** How long nothing is typed before it is planned. */
@@ -25,11 +24,16 @@ const [state, config] = [find<HTMLTextAreaElement>("state"), find<HTMLTextAreaEl
 
 const first = examples[0];
 let stack = first?.stack ?? "";
-/** The editor, once it is there: it is the largest part of the page, and the first plan does not wait for it. */
+/** The editor, once it is there: it is the largest part of the page. */
 let editing: Editing | undefined;
-let wrongNow: Message[] = [];
 
-const planning = new Planning({
+/** What is shown, as text: what has not changed is not drawn again. */
+let drawn = "";
+
+/** Planning, once it is there. */
+let planning: Planning | undefined;
+
+const listener: Listener = {
   begun: () => pane.setAttribute("aria-busy", "true"),
   planned: (found, milliseconds) => {
     pane.removeAttribute("aria-busy");
@@ -39,8 +43,10 @@ const planning = new Planning({
     if (status.textContent !== summary) status.textContent = summary;
     took.textContent = `${milliseconds.toFixed(0)} ms`;
     save.disabled = false;
-    wrongNow = found.errors;
-    editing?.underline(wrongNow);
+    editing?.underline(found.errors);
+    const text = JSON.stringify(found);
+    if (text === drawn) return;
+    drawn = text;
     said.replaceChildren(...messages(found, (line, column) => editing?.go(line, column)));
     shown.replaceChildren(...plan(found));
   },
@@ -49,7 +55,7 @@ const planning = new Planning({
     status.textContent = reason;
     took.textContent = "";
     save.disabled = true;
-    wrongNow = [];
+    drawn = "";
     said.replaceChildren();
     shown.replaceChildren();
     editing?.underline([]);
@@ -61,8 +67,8 @@ const planning = new Planning({
     link.click();
     URL.revokeObjectURL(link.href);
   },
-});
-save.addEventListener("click", () => planning.document());
+};
+save.addEventListener("click", () => planning?.document());
 
 /** The keys that are given beside the file: what follows the first `=` is the value. */
 function given(): [string, string][] {
@@ -86,7 +92,7 @@ function now(): void {
   find("state-summary").textContent = inputs.state === undefined ? "none, so nothing exists" : `${from}${inputs.state.length} characters`;
   const keys = inputs.config.length;
   find("config-summary").textContent = keys === 0 ? "as the stack file says" : `${keys} ${keys === 1 ? "key" : "keys"} beside it`;
-  planning.plan(inputs);
+  planning?.plan(inputs);
 }
 
 let timer = 0;
@@ -139,13 +145,23 @@ find("load").addEventListener("click", () => {
   later();
 });
 
-now();
-void import("./editor.js").then(({ editor }) => {
-  editing = editor(find("editor"), stack, (text) => {
-    stack = text;
-    later();
-  });
-  editing.underline(wrongNow);
-}).catch((error: unknown) => {
-  find("editor").textContent = `The editor could not be loaded (${String(error)}): load the page again.`;
-});
+/** The editor comes first, and planning after it: the worker's compiler would hold up what a person waits for. */
+import("./editor.js")
+  .then(({ editor }) =>
+    editor(find("editor"), stack, (text) => {
+      stack = text;
+      later();
+    }),
+  )
+  .then((ready) => {
+    editing = ready;
+  })
+  .catch((error: unknown) => {
+    find("editor").textContent = `The editor could not be loaded (${String(error)}): load the page again.`;
+  })
+  .then(async () => {
+    const { Planning } = await import("./planning.js");
+    planning = new Planning(listener);
+    now();
+  })
+  .catch((error: unknown) => listener.failed(`planning could not be loaded: ${String(error)}`));
