@@ -36,7 +36,7 @@ let planning: Planning | undefined;
 const listener: Listener = {
   begun: () => pane.setAttribute("aria-busy", "true"),
   planned: (found, milliseconds) => {
-    pane.removeAttribute("aria-busy");
+    settled();
     const wrong = found.errors.length + found.moreErrors;
     const summary = wrong > 0 ? `${wrong} ${wrong === 1 ? "thing is" : "things are"} wrong` : count(found);
     // A screen reader says it again only where it is something else.
@@ -51,7 +51,7 @@ const listener: Listener = {
     shown.replaceChildren(...plan(found));
   },
   failed: (reason) => {
-    pane.removeAttribute("aria-busy");
+    settled();
     status.textContent = reason;
     took.textContent = "";
     save.disabled = true;
@@ -86,6 +86,8 @@ let file: { name: string; text: string } | undefined;
 const LONGEST_SHOWN = 200_000;
 
 function now(): void {
+  window.clearTimeout(timer);
+  timer = 0;
   const text = file?.text ?? state.value.trim();
   const inputs: Inputs = { stack, state: text === "" ? undefined : text, config: given() };
   const from = file === undefined ? "" : `${file.name}, `;
@@ -95,10 +97,16 @@ function now(): void {
   planning?.plan(inputs);
 }
 
+/** Set while something is to be planned that is not planned yet. */
 let timer = 0;
 function later(): void {
   window.clearTimeout(timer);
+  pane.setAttribute("aria-busy", "true");
   timer = window.setTimeout(now, PAUSE);
+}
+
+function settled(): void {
+  if (timer === 0) pane.removeAttribute("aria-busy");
 }
 
 /** Counts where the state came from: a file that is still read is not the last. */
@@ -115,6 +123,7 @@ find<HTMLInputElement>("state-file").addEventListener("change", async ({ target 
   const chosen = input.files?.[0];
   if (chosen === undefined) return;
   const ours = ++sources;
+  pane.setAttribute("aria-busy", "true");
   try {
     if (chosen.size > LARGEST_STATE) throw new Error("it is larger than 64 MiB, and no state of a stack");
     const text = (await chosen.text()).trim();
@@ -125,6 +134,7 @@ find<HTMLInputElement>("state-file").addEventListener("change", async ({ target 
     state.value = isLong ? "" : text;
     now();
   } catch (error) {
+    settled();
     status.textContent = `${chosen.name} cannot be read: ${error instanceof Error ? error.message : String(error)}`;
   }
   // The same file may be chosen again, once it was written anew.
